@@ -30,8 +30,8 @@ from experiments import board, figure_commands, figure_configs
 from experiments.board import Missing, Row, Summary, page, picture, results, trend
 from experiments.board.decisions import SIZES
 from experiments.board.summaries import COMMANDS
-from experiments.figures import mpl, style
 from experiments.figures.base import METADATA, csv_text, rendered
+from experiments.figures.look import mpl, style
 from experiments.statuses import BAD_INPUT, STOPPED
 from nope.runtime.files import write_bytes, write_json, write_text
 

@@ -76,7 +76,7 @@ ONLY = {
 
 # Stand-ins for libraries that are loaded late, which a type checker sees as the libraries. No other
 # file has imports for types alone.
-LATE = ('experiments/figures/mpl.py', 'nope/runtime/libraries.py')
+LATE = ('experiments/figures/look/mpl.py', 'nope/runtime/libraries.py')
 
 # Whatever sits at or below the first name may import the second ones, which come with an extra, but
 # only inside functions: the default installation loads it.
@@ -356,9 +356,9 @@ def _normal(distribution: str) -> str:
         ('nope.losses', 'from nope.model import ModelConfig'),
         ('configs.first_paper.fig1', 'import numpy'),
         ('configs.first_paper.fig1', 'import experiments.specs'),
-        ('experiments.figures.heads', 'from nope.model import ModelConfig'),
-        ('experiments.figures.heads', 'from experiments import specs'),
-        ('experiments.figures.heads', 'import pandas'),
+        ('experiments.figures.kinds.heads', 'from nope.model import ModelConfig'),
+        ('experiments.figures.kinds.heads', 'from experiments import specs'),
+        ('experiments.figures.kinds.heads', 'import pandas'),
         ('experiments.run', 'from tests import helpers'),
         ('experiments.run', 'import tools.prepare_data'),
         ('experiments.run', 'from configs.first_paper import fig1'),
@@ -379,7 +379,10 @@ def test_a_broken_rule_is_found(module: str, source: str) -> None:
         ),
         ('nope.data.pipeline', 'import grain\nfrom nope.data import batch'),
         ('configs.first_paper.fig1', 'import ml_collections\nfrom configs.shared import models'),
-        ('experiments.figures.heads', 'import json\nimport numpy as np\nfrom nope import records'),
+        (
+            'experiments.figures.kinds.heads',
+            'import json\nimport numpy as np\nfrom nope import records',
+        ),
         (
             'experiments.run',
             'from absl import app, flags\nfrom nope.training import train\nimport jax',

@@ -11,7 +11,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.figures import mpl, style
+from experiments.figures.look import mpl, style
 from nope.model import apply
 from nope.theorems import absolute, relative
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from experiments.board.decisions import DISAGREE, NOT_MEASURED, Decision, Missing, Row
 from experiments.board.entries import ASKED
-from experiments.figures import captions
 from experiments.figures.base import csv_text
+from experiments.figures.look import captions
 
 # A verdict in one sign, which needs no colour.
 MARKS = {

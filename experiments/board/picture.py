@@ -11,8 +11,8 @@ from typing import Any
 
 from experiments.board import page
 from experiments.board.decisions import DISAGREE, NOT_MEASURED, Row
-from experiments.figures import mpl, style
-from experiments.figures.tables.typeset import width_of
+from experiments.figures.kinds.tables.typeset import width_of
+from experiments.figures.look import mpl, style
 
 TEXT, HEAD = 7.5, 9.0  # points
 LINE, PAD, MARGIN, GAP = 0.145, 0.05, 0.2, 0.15

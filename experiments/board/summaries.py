@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from experiments import config_files, homes
-from experiments.figures import natural
 from experiments.figures.claims.catalogue import CLAIMS
 from experiments.figures.claims.headline import Number, Numbers
+from experiments.figures.look import natural
 from nope.runtime.files import read_object
 
 VERDICTS = ('holds', 'does not hold', 'undecided', 'not measured', 'reading')

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from experiments.board.decisions import Decision, Row, rank
-from experiments.figures import mpl, style
 from experiments.figures.claims.headline import Number
+from experiments.figures.look import mpl, style
 from nope.runtime.amounts import amount
 
 # Trained tokens of a figure's models at a size; None where nothing was trained.

@@ -12,7 +12,9 @@ import functools
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from experiments.figures import (
+from experiments.figures import resampled, seeds
+from experiments.figures.base import Claim, FigureInput, FigureOutput, write
+from experiments.figures.kinds import (
     attended_distance,
     attention_distance,
     attention_shape,
@@ -30,16 +32,13 @@ from experiments.figures import (
     length_curves,
     multiplier_entropy,
     passkey_maps,
-    resampled,
     ruler_scores,
     scratchpad_bars,
-    seeds,
     task_lambda,
     tuned_lengths,
     uniform_fit,
 )
-from experiments.figures.base import Claim, FigureInput, FigureOutput, write
-from experiments.figures.tables import ablation, commonsense, longbench, perplexity
+from experiments.figures.kinds.tables import ablation, commonsense, longbench, perplexity
 
 __all__ = [
     'KINDS',

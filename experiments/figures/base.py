@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from experiments.figures import mpl, natural, style
 from experiments.figures.claims import headline
+from experiments.figures.look import mpl, natural, style
 from nope.records import Records
 from nope.runtime.files import write_bytes, write_text
 

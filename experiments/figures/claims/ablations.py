@@ -13,9 +13,9 @@ from experiments.figures.claims.decide import Measured, Rule
 from experiments.figures.claims.headline import apart, number
 from experiments.figures.claims.intervals import Interval
 from experiments.figures.claims.passkey import ABLATED, FULL, NO_BOUND, NO_INIT, WITHOUT
+from experiments.figures.read.tables.options import Options
+from experiments.figures.read.tables.perplexity_rows import Perplexity
 from experiments.figures.roles import Roles, Shape, Undecided
-from experiments.figures.tables.options import Options
-from experiments.figures.tables.perplexity_rows import Perplexity
 
 ROLES: Mapping[str, Shape] = ABLATED
 PASSKEY, LONGBENCH = 'passkey', 'longbench'

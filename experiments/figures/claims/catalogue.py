@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 from experiments.figures.claims import others, second_paper
 from experiments.figures.claims.listed import Listed
-from experiments.figures.position_curve import THRESHOLD
+from experiments.figures.read.position_curve import THRESHOLD
 
 # Two losses that differ by no more are level: which of them is lower decides nothing.
 LEVEL: Mapping[str, float] = {'nats': 0.01}

@@ -19,7 +19,7 @@ from experiments.figures.claims.second_paper import (
     NOPE_CODE_FAILS_LATER,
     ROTARY_CODE_FAILS_AT_ONCE,
 )
-from experiments.figures.length_group import Group
+from experiments.figures.read.length_group import Group
 from experiments.figures.roles import Roles, Shape, Undecided
 
 NOPE, ALIBI, ROTARY = ENCODINGS = ('code_nope', 'code_alibi', 'code_rotary')

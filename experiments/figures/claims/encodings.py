@@ -19,9 +19,9 @@ from experiments.figures.claims.second_paper import (
     RANK_MARGIN,
     SINUSOIDAL_LAST,
 )
-from experiments.figures.encoding_tasks import released
-from experiments.figures.encoding_tasks.ranks import ALIKE, Ranks
-from experiments.figures.encoding_tasks.scores import Score
+from experiments.figures.read.encoding_tasks import released
+from experiments.figures.read.encoding_tasks.ranks import ALIKE, Ranks
+from experiments.figures.read.encoding_tasks.scores import Score
 from experiments.figures.roles import Undecided
 
 NOPE, APE = 'NoPE', 'APE'

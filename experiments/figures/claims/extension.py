@@ -11,7 +11,7 @@ import numpy as np
 from experiments.figures.claims.decide import Measured, Rule
 from experiments.figures.claims.headline import number
 from experiments.figures.claims.others import EXTENSION_COSTS, EXTENSION_GAINS, EXTENSION_REACHES
-from experiments.figures.position_curve import PositionCurve
+from experiments.figures.read.position_curve import PositionCurve
 
 # 'before', 'after' and perhaps 'uniform', measured on the same windows, which reach beyond L.
 Curves = Mapping[str, PositionCurve]

@@ -12,8 +12,8 @@ from experiments.figures.claims.catalogue import BETWEEN_NTK_AND_YARN, FACTORS, 
 from experiments.figures.claims.decide import Measured, Rule
 from experiments.figures.claims.headline import number
 from experiments.figures.claims.intervals import Interval
-from experiments.figures.factor_method import Method
-from experiments.figures.length_group import Group, by_length
+from experiments.figures.read.factor_method import Method
+from experiments.figures.read.length_group import Group, by_length
 from experiments.figures.roles import Roles, Shape, Undecided
 
 NTK, YARN, HEADSCALE = 'ntk', 'yarn', 'headscale'

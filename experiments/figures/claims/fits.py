@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from experiments.figures import curves
 from experiments.figures.claims import intervals
 from experiments.figures.claims.catalogue import (
     FIT_BUDGET,
@@ -19,7 +18,8 @@ from experiments.figures.claims.catalogue import (
 )
 from experiments.figures.claims.decide import Measured, Rule
 from experiments.figures.claims.headline import Number, number
-from experiments.figures.fit_panel import FitPanel
+from experiments.figures.read import curves
+from experiments.figures.read.fit_panel import FitPanel
 from experiments.figures.roles import Undecided
 
 Panels = Sequence[FitPanel]

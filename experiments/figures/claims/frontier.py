@@ -20,8 +20,8 @@ from experiments.figures.claims.others import (
     RETROFIT_IN_DOMAIN,
     RETROFIT_KEEPS_LOSS,
 )
-from experiments.figures.frontier_point import FrontierPoint
-from experiments.figures.key_group import KeyGroup
+from experiments.figures.read.frontier_point import FrontierPoint
+from experiments.figures.read.key_group import KeyGroup
 from experiments.figures.roles import Roles, Shape, Undecided
 
 # A model with split heads from its first step on, and one whose heads were split afterwards.

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from experiments.figures import curves
 from experiments.figures.claims.catalogue import ENTROPY_AGAINST_MULTIPLIER, HEADS_APART, LOW_LAYERS
 from experiments.figures.claims.decide import Measured, Rule
 from experiments.figures.claims.headline import number
+from experiments.figures.read import curves
 from experiments.figures.roles import Undecided
 from nope.records import Records
 

@@ -9,7 +9,7 @@ from experiments.figures.claims.headline import number
 from experiments.figures.claims.intervals import at_most_by_chance, every
 from experiments.figures.claims.listed import Listed
 from experiments.figures.claims.others import KEYS_FAR, KEYS_FOUR
-from experiments.figures.key_group import KeyGroup
+from experiments.figures.read.key_group import KeyGroup
 from experiments.figures.roles import Roles, Shape, Undecided
 
 SPLIT, SPLIT_FOUR = 'split', 'split_four'

@@ -18,7 +18,7 @@ from experiments.figures.claims.others import (
     LOG_SQUARE_SERVES_HEADSCALE,
     LOG_SQUARE_SERVES_TAIL,
 )
-from experiments.figures.length_group import Group, by_length
+from experiments.figures.read.length_group import Group, by_length
 from experiments.figures.roles import Shape, Undecided
 
 # Searched on a frozen model, as `log_length` of `claims.lengths`.

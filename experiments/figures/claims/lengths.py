@@ -20,7 +20,7 @@ from experiments.figures.claims.headline import number
 from experiments.figures.claims.intervals import Interval
 from experiments.figures.claims.margins import every_above, every_below
 from experiments.figures.claims.others import ONE_SET
-from experiments.figures.length_group import Group
+from experiments.figures.read.length_group import Group
 from experiments.figures.roles import Roles, Shape, Undecided, told_apart
 
 BASE, UNIFORM, HEADSCALE, LOG_LENGTH = 'base', 'uniform', 'headscale', 'log_length'

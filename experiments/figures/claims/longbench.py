@@ -11,8 +11,8 @@ from experiments.figures.claims.catalogue import LONGBENCH_NOPE, LONGBENCH_SHORT
 from experiments.figures.claims.decide import Measured, Rule
 from experiments.figures.claims.headline import apart, decisive, number
 from experiments.figures.claims.intervals import Interval
+from experiments.figures.read.tables.score_row import AVERAGE, ScoreRow
 from experiments.figures.roles import Roles, Shape, Undecided
-from experiments.figures.tables.score_row import AVERAGE, ScoreRow
 
 BASE, ROTARY, HEADSCALE = 'base', 'rotary', 'headscale'
 ROLES: Mapping[str, Shape] = {

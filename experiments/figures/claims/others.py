@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from experiments.figures.claims.listed import Listed
-from experiments.figures.position_curve import THRESHOLD
+from experiments.figures.read.position_curve import THRESHOLD
 
 # Of a lambda that follows the length, which is not the paper's.
 ONE_SET = Listed(

@@ -21,7 +21,7 @@ from experiments.figures.claims.decide import Measured, Rule
 from experiments.figures.claims.headline import Numbers, apart, decisive, number
 from experiments.figures.claims.intervals import Interval
 from experiments.figures.claims.margins import all_decide
-from experiments.figures.passkey_panel import PasskeyPanel
+from experiments.figures.read.passkey_panel import PasskeyPanel
 from experiments.figures.roles import Roles, Shape, Undecided
 
 FULL, NO_BOUND, NO_INIT, NOPE = 'full', 'no_bound', 'no_init', 'nope'

@@ -16,7 +16,7 @@ from experiments.figures.claims.second_paper import (
     ATTENDS_UNLIKE_ROTARY,
     T5_AS_ANOTHER_SEED,
 )
-from experiments.figures.pattern_distances import Distances
+from experiments.figures.read.pattern_distances import Distances
 from experiments.figures.roles import Undecided
 
 NEAR, FAR = ('T5', 'ALiBi'), ('Rotary', 'APE')

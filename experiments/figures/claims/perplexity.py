@@ -21,8 +21,8 @@ from experiments.figures.claims.headline import Numbers, apart, number
 from experiments.figures.claims.intervals import Interval
 from experiments.figures.claims.listed import Listed
 from experiments.figures.claims.margins import every_above, every_below
+from experiments.figures.read.tables.perplexity_rows import PerplexityRow
 from experiments.figures.roles import Roles, Shape, Undecided
-from experiments.figures.tables.perplexity_rows import PerplexityRow
 
 BASE, ROTARY, NTK, YARN = 'base', 'rotary', 'ntk', 'yarn'
 UNIFORM, HEADSCALE = 'uniform', 'headscale'

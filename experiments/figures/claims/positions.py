@@ -22,7 +22,7 @@ from experiments.figures.claims.catalogue import (
 )
 from experiments.figures.claims.decide import Measured, Rule
 from experiments.figures.claims.headline import Number, Numbers, number
-from experiments.figures.position_curve import SENSITIVITY, THRESHOLD, PositionCurve
+from experiments.figures.read.position_curve import SENSITIVITY, THRESHOLD, PositionCurve
 from experiments.figures.roles import Roles, Shape, Undecided
 
 BASE, UNIFORM, HEADSCALE = 'base', 'uniform', 'headscale'

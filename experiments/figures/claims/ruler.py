@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from experiments.figures.claims.decide import Measured, Rule
 from experiments.figures.claims.headline import number
 from experiments.figures.claims.others import EFFECTIVE_LENGTH
-from experiments.figures.position_curve import THRESHOLD
-from experiments.figures.ruler_panel import RulerPanel
+from experiments.figures.read.position_curve import THRESHOLD
+from experiments.figures.read.ruler_panel import RulerPanel
 
 PASSED, OF_BASE, BY_LOSS = 'score above 85.6', '85 % of the base score', 'loss'
 RULES_OF_LENGTH = {

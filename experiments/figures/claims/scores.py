@@ -8,8 +8,8 @@ from experiments.figures.claims.catalogue import PARITY
 from experiments.figures.claims.decide import Measured, Rule
 from experiments.figures.claims.headline import apart, number
 from experiments.figures.claims.intervals import RULE, Interval
+from experiments.figures.read.tables.score_row import AVERAGE, ScoreRow
 from experiments.figures.roles import Roles, Shape
-from experiments.figures.tables.score_row import AVERAGE, ScoreRow
 
 BASE, ROTARY = 'base', 'rotary'
 ROLES: Mapping[str, Shape] = {BASE: Shape.ONE, ROTARY: Shape.ONE}

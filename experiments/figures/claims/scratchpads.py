@@ -17,10 +17,10 @@ from experiments.figures.claims.second_paper import (
     PADDED_ENCODINGS,
     UNPADDED_BEST,
 )
-from experiments.figures.encoding_tasks.ranks import ALIKE
+from experiments.figures.read.encoding_tasks.ranks import ALIKE
+from experiments.figures.read.scratchpads import formats
+from experiments.figures.read.scratchpads.bars import Bars
 from experiments.figures.roles import Undecided
-from experiments.figures.scratchpads import formats
-from experiments.figures.scratchpads.bars import Bars
 
 ADDITION = 'addition'
 LEADING, TRAILING = ('NoPE', 'T5'), ('ALiBi', 'APE', 'Rotary')

@@ -11,7 +11,7 @@ from experiments.figures.claims import headline
 from experiments.figures.claims.decide import Measured, Rule
 from experiments.figures.claims.intervals import OVER_SEEDS, Interval, stated
 from experiments.figures.claims.others import TEMPERATURE_CARRIES_TASKS
-from experiments.figures.encoding_tasks.scores import Score
+from experiments.figures.read.encoding_tasks.scores import Score
 from experiments.figures.roles import Undecided
 
 BASE, SEARCHED, OTHER = ROLES = ('base', 'searched', 'other')

@@ -8,7 +8,7 @@ from experiments.figures.claims.decide import Measured, Rule
 from experiments.figures.claims.intervals import OVER_SEEDS, Interval
 from experiments.figures.claims.margins import all_above
 from experiments.figures.claims.second_paper import NOPE_BEATS_TOLD
-from experiments.figures.encoding_tasks.pairs import Pair
+from experiments.figures.read.encoding_tasks.pairs import Pair
 from experiments.figures.roles import Undecided
 
 NOPE = 'NoPE'

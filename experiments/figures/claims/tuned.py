@@ -18,9 +18,9 @@ from experiments.figures.claims.catalogue import (
 from experiments.figures.claims.decide import Measured, Rule
 from experiments.figures.claims.intervals import Interval
 from experiments.figures.claims.margins import all_decide, every_above, every_below
-from experiments.figures.length_group import Group
+from experiments.figures.read.length_group import Group
+from experiments.figures.read.tuned_curve import TunedCurve
 from experiments.figures.roles import Roles, Shape, Undecided
-from experiments.figures.tuned_curve import TunedCurve
 
 PI, YARN = 'pi', 'yarn'
 FAIR, RAW = 'fair', 'raw'

@@ -15,7 +15,8 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
-from experiments.figures import KINDS, Claim, FigureInput, style, write
+from experiments.figures import KINDS, Claim, FigureInput, write
+from experiments.figures.look import style
 from nope.records import Measure
 from nope.runtime.amounts import amount
 from tests.experiments.figures import synthetic

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from experiments.figures import style
 from experiments.figures.base import (
     FigureInput,
     FigureOutput,
@@ -13,6 +12,7 @@ from experiments.figures.base import (
     check_records,
     runs_of,
 )
+from experiments.figures.look import style
 
 
 def required(name: str, options: Mapping[str, Any]) -> dict[str, str]:

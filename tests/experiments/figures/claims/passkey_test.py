@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from experiments.figures import KINDS, FigureInput, passkey_panel
+from experiments.figures import KINDS, FigureInput
 from experiments.figures.claims import passkey
 from experiments.figures.claims.decide import decide
+from experiments.figures.read import passkey_panel
 from experiments.figures.roles import Roles
 from tests.experiments.figures import synthetic
 from tests.experiments.figures.synthetic import INPUTS, PASSKEY_PANELS

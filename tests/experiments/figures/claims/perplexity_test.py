@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from experiments.figures import KINDS, FigureInput
-from experiments.figures.tables import paper
+from experiments.figures.read.tables import paper
 from tests.experiments.figures.synthetic import (
     INPUTS,
     PERPLEXITY,

@@ -7,9 +7,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from experiments.figures import position_curve
 from experiments.figures.claims import catalogue, positions
 from experiments.figures.claims.decide import decide
+from experiments.figures.read import position_curve
 from experiments.figures.roles import Roles
 from tests.experiments.figures import synthetic
 

@@ -1,0 +1,215 @@
+"""Attention distance of every encoding from NoPE by length: mean over layers, and each layer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from experiments.figures.base import FigureInput, FigureOutput, check_records, runs_of
+from experiments.figures.claims import patterns as claims
+from experiments.figures.claims.decide import decide
+from experiments.figures.kinds.encoding_tasks import accuracy_axes
+from experiments.figures.kinds.encoding_tasks import captions as task_captions
+from experiments.figures.look import captions, mpl, style
+from experiments.figures.read import pattern_distances
+from experiments.figures.read.encoding_tasks import curves
+from experiments.figures.read.pattern_distances import TEXT, Distances
+
+check_known = curves.check_known
+MEASURES = {
+    'attention_distance': {
+        'distance': ('length', 'layer'),
+        'pairs': ('length', 'layer', 'head', 'other'),
+        'examples': ('length',),
+    },
+}
+COLUMNS = 5  # panels side by side
+LOWEST = 1e-5  # nats, of the axis
+# Of the paper's Figure 4, read off it: from short to long examples, averaged over layers.
+PAPER = {
+    'NoPE': (0.1, 0.3),
+    'T5': (0.1, 0.3),
+    'ALiBi': (0.15, 0.73),
+    'APE': (0.2, 0.93),
+    'Rotary': (0.32, 1.3),
+}
+
+
+def required(name: str, options: Mapping[str, Any]) -> dict[str, str]:
+    """Prefix of record names -> evaluation (`curves.required`)."""
+    return curves.required(name, options, 'attention_distance')
+
+
+@style.styled
+def draw(given: FigureInput) -> FigureOutput:
+    """Options: curves, [{group, label, paper}], each the name of records '<group>/<seed>' of one
+    encoding's distances from NoPE on one input, a task or text. paper: the second paper's name of
+    the encoding, 'NoPE' for another seed of NoPE, '' for one that it has not."""
+    check_records(given, required(given.name, given.options), MEASURES)
+    every = [pattern_distances.read(given, curve) for curve in given.options['curves']]
+    found = pattern_distances.by_input(given, every)
+    return FigureOutput(
+        given.name,
+        _picture(found),
+        [row for some in found.values() for d in some for row in _rows(d)],
+        _caption(given, found),
+        decide(claims.RULES, claims.Shown(found)),
+        runs_of(given, [name for d in every for name in d.names]),
+        _markdown(found),
+    )
+
+
+def _picture(found: Mapping[str, Sequence[Distances]]) -> mpl.Figure:
+    panels = [
+        (what, layer)
+        for what, some in found.items()
+        for layer in (None, *range(some[0].distance.shape[-1]))
+    ]
+    rows = math.ceil(len(panels) / COLUMNS)
+    figure = style.new_figure(11.0, 0.6 + 2.5 * rows)
+    grid = figure.subplots(rows, COLUMNS, squeeze=False)
+    ends = _ends([d for some in found.values() for d in some])
+    for (what, layer), axes in zip(panels, grid.flat, strict=False):
+        _panel(axes, found[what], layer, ends)
+    for axes in grid.flat[len(panels) :]:
+        axes.set_visible(False)
+    for axes in grid[:, 0]:
+        axes.set_ylabel('distance from NoPE (nats)')
+    labels = [d.label for d in next(iter(found.values()))]
+    handles = [
+        mpl.Line2D([], [], color=color, label=label)
+        for label, color in style.colors_of(labels).items()
+    ]
+    figure.legend(handles=handles, loc='outside lower center', ncols=len(handles))
+    return figure
+
+
+def _ends(every: Sequence[Distances]) -> tuple[float, float]:
+    """Of the axis of distances, which is logarithmic: those of 0 are drawn at its lower end."""
+    values = np.concatenate([d.distance.ravel() for d in every])
+    values = values[values > 0]
+    if not values.size:
+        return LOWEST, math.log(2)
+    return max(0.8 * float(values.min()), LOWEST), 1.25 * float(values.max())
+
+
+def _panel(
+    axes: mpl.Axes, some: Sequence[Distances], layer: int | None, ends: tuple[float, float]
+) -> None:
+    first = some[0]
+    axes.axvspan(first.lengths[0], first.longest, color=accuracy_axes.TRAINED, zorder=0)
+    colors = style.colors_of(d.label for d in some)
+    for d in some:
+        color = colors[d.label]
+        lines = d.distance.mean(axis=-1) if layer is None else d.distance[..., layer]
+        lines = np.maximum(lines, ends[0])
+        axes.plot(d.lengths, lines.mean(axis=0), color=color, marker='o', markersize=2.5)
+        if len(lines) > 1:
+            low, high = lines.min(axis=0), lines.max(axis=0)
+            axes.fill_between(d.lengths, low, high, color=color, alpha=0.15, linewidth=0)
+    if first.read == TEXT:
+        axes.set_xscale('log', base=2)
+        axes.xaxis.set_major_locator(mpl.FixedLocator(first.lengths.tolist()))
+        axes.xaxis.set_major_formatter(mpl.StrMethodFormatter('{x:,.0f}'))
+        axes.xaxis.set_minor_locator(mpl.NullLocator())
+    axes.set_xlim(first.lengths[0], first.lengths[-1])
+    axes.set_yscale('log')
+    style.plain_log_ticks(axes.yaxis)
+    axes.set_ylim(*ends)
+    axes.set_title(f'{first.read}, {"all layers" if layer is None else f"layer {layer + 1}"}')
+    axes.set_xlabel('window (tokens)' if first.read == TEXT else 'length of the example')
+
+
+def _rows(d: Distances) -> list[dict[str, Any]]:
+    """One a record, length and layer; layers count from 1."""
+    return [
+        {
+            'read': d.read,
+            'label': d.label,
+            'seed': seed,
+            'length': int(length),
+            'longest': d.longest,
+            'layer': layer + 1,
+            'distance': float(d.distance[s, n, layer]),
+            'nearest': float(d.nearest[s, n, layer]),
+            'released': None if d.released is None else float(d.released[s, n, layer]),
+            'record': d.names[s],
+        }
+        for s, seed in enumerate(d.seeds)
+        for n, length in enumerate(d.lengths)
+        for layer in range(d.distance.shape[-1])
+    ]
+
+
+def _markdown(found: Mapping[str, Sequence[Distances]]) -> str:
+    """Means over seeds and lengths up to L and beyond, of all layers and of each; then the number
+    of the released code, and what the paper's figure shows."""
+    lines = []
+    for what, some in found.items():
+        lines.append(_line([f'{what}, nats', *(d.label for d in some)]))
+        lines.append(_line(['---'] * (1 + len(some))))
+        for beyond in (False, True):
+            sides = [d.side(d.distance, beyond=beyond) for d in some]
+            where = f'{"beyond" if beyond else "up to"} {some[0].longest}'
+            lines.append(_line([f'{where}, all layers', *(_number(x.mean()) for x in sides)]))
+            if beyond:
+                lines += [
+                    _line([f'{where}, layer {i + 1}', *(_number(x[:, i].mean()) for x in sides)])
+                    for i in range(sides[0].shape[-1])
+                ]
+        for beyond in (False, True):
+            where = f'{"beyond" if beyond else "up to"} {some[0].longest}'
+            cells = [_number(d.side(d.nearest, beyond=beyond).mean()) for d in some]
+            lines.append(_line([f"{where}, every head's nearest", *cells]))
+        if all(d.released is not None for d in some):
+            cells = [_number(d.side(d.released, beyond=True).mean()) for d in some
+                     if d.released is not None]  # fmt: skip
+            lines.append(_line([f'beyond {some[0].longest}, as the released code', *cells]))
+        paper = [PAPER.get(d.paper) for d in some]
+        lines.append(
+            _line(
+                [
+                    'Figure 4 of the paper, SCAN, from short to long',
+                    *('' if p is None else f'{p[0]:g} to {p[1]:g}' for p in paper),
+                ]
+            )
+        )
+        lines.append('\n')
+    return ''.join(lines).rstrip('\n') + '\n'
+
+
+def _number(value: float) -> str:
+    return '' if np.isnan(value) else f'{value:.3f}'
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f'| {" | ".join(cells)} |\n'
+
+
+def _caption(given: FigureInput, found: Mapping[str, Sequence[Distances]]) -> str:
+    every = [d for some in found.values() for d in some]
+    count = len(every[0].seeds)
+    seeds = 'One seed' if count == 1 else f'Means of {count} seeds, bands from lowest to highest'
+    trained = '; '.join(f'{what} to {some[0].longest}' for what, some in found.items())
+    other = given.records[every[0].names[0]].attributes['other']
+    return (
+        "Distance between the attention of an encoding's model and of NoPE's "
+        f'({other}) that read the same tokens: Jensen-Shannon divergence of the weights of a '
+        'query, averaged over queries, least over all pairs of heads of a layer (arXiv 2305.19466, '
+        f'Figures 4 and F.7); at most ln 2 = 0.693. {seeds}; grey: lengths of training '
+        f'({trained}). {_models(given, found)}'
+    )
+
+
+def _models(given: FigureInput, found: Mapping[str, Sequence[Distances]]) -> str:
+    """The models, and how they were trained and measured: on tasks a model for each."""
+    every = [d for some in found.values() for d in some]
+    if all(given.records[name].attributes.get('task') for d in every for name in d.names):
+        return task_captions.models(given, found)
+    labelled: dict[str, list[Any]] = {}
+    for d in every:
+        labelled.setdefault(d.label, []).extend(given.records[name] for name in d.names)
+    return captions.sources(labelled)

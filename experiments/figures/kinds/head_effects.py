@@ -1,0 +1,213 @@
+"""Loss that rises and keys that are lost when one head is silenced, for every head of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from experiments.figures import roles
+from experiments.figures.base import (
+    FigureInput,
+    FigureOutput,
+    check_options,
+    check_records,
+    runs_of,
+    shared_attribute,
+)
+from experiments.figures.claims import silenced as claims
+from experiments.figures.claims.decide import decide
+from experiments.figures.claims.silenced import Effect, Effects
+from experiments.figures.look import captions, mpl, style
+from experiments.figures.read import frontier_point, length_group
+from experiments.figures.read.frontier_point import FrontierPoint
+from experiments.figures.roles import Roles
+
+OPTIONS = {'base', 'heads', 'groups', 'times', 'roles'}
+POINT_KEYS = {'label', 'loss', 'keys'}
+ALONE = True  # a head of one seed's model has nothing in common with that of another
+TIMES = 8.0
+COLORS = 'magma_r'
+FRAME: dict[str, Any] = {'fill': False, 'edgecolor': style.COLORS[0], 'linewidth': 1.4}
+
+
+def required(name: str, options: Mapping[str, Any]) -> dict[str, str]:
+    """Prefix of record names, one record a seed below it -> evaluation. ValueError for options
+    that figure `name` of this kind does not have."""
+    check_options(name, options, OPTIONS, ('base', 'heads', 'groups'))
+    points = (options['base'], *options['heads'], *options['groups'])
+    for point in points:
+        check_options(name, point, POINT_KEYS, POINT_KEYS, 'points')
+    labels = [point['label'] for point in options['groups']]
+    roles.check(name, options, roles.parts(claims.ROLES, labels, 'group'))
+    found = {f'{point["loss"]}/': 'lengths' for point in points}
+    return found | {f'{point["keys"]}/': 'passkey' for point in points}
+
+
+@style.styled
+def draw(given: FigureInput) -> FigureOutput:
+    """Options: base, the whole model; heads, the model without one head each; groups, without
+    several: {label, loss, keys} each, the names of records '<name>/<seed>', of one seed; times, the
+    multiple of L that is drawn beside L (8); roles of groups by label (claims/silenced.py)."""
+    check_records(given, required(given.name, given.options))
+    times = float(given.options.get('times', TIMES))
+    read = [
+        frontier_point.read(given, chosen, times)
+        for chosen in (given.options['base'], *given.options['heads'], *given.options['groups'])
+    ]
+    length_group.check_alike(given, [point.loss for point in read])
+    base, others = read[0], read[1:]
+    effects = [_effect(given, base, point, times) for point in others]
+    names = [name for point in read for name in point.names]
+    count = len(given.options['heads'])
+    heads, groups = effects[:count], effects[count:]
+    found = Effects(heads, groups)
+    role = (given.options.get('roles') or {}).get(claims.LOCAL)
+    local = next((e for e in groups if e.label == role), None)
+    losses = [name for point in read for name in point.loss.names]
+    shape = tuple(shared_attribute(given, losses, n) for n in ('n_layers', 'n_heads'))
+    figure = style.new_figure(1.6 + 1.05 * shape[1] * 2, 1.5 + 1.1 * shape[0])
+    panels = figure.subplots(2, 2, squeeze=False)
+    token = captions.token_name(given.records[names[0]])
+    for column, multiple in enumerate((1.0, times)):
+        for row, what in enumerate(('loss', 'keys')):
+            grid = _grid(given, heads, shape, what, multiple)
+            _draw(figure, panels[row, column], grid, what, multiple, token)
+            if local is not None:
+                _frame(panels[row, column], local.silenced)
+    if local is not None:
+        frame = mpl.Patch(label='local heads', **FRAME)
+        figure.legend(handles=[frame], loc='outside upper center')
+    return FigureOutput(
+        given.name,
+        figure,
+        [row for effect in effects for row in _rows(effect)],
+        _caption(given, read, groups, times),
+        decide(
+            claims.RULES,
+            Roles(given.name, given.options, {g.label: (g, found) for g in groups}, 'group'),
+        ),
+        runs_of(given, names),
+    )
+
+
+def _effect(given: FigureInput, base: FrontierPoint, point: FrontierPoint, times: float) -> Effect:
+    """Effect of silencing the heads of `point` in the model `base`, both of one seed. ValueError
+    where the records do not say which heads."""
+    silenced = {
+        tuple(map(tuple, given.records[name].attributes.get('silenced', ())))
+        for name in point.names
+    }
+    if len(silenced) != 1 or silenced == {()}:
+        raise ValueError(
+            f'figure {given.name!r}: the records of {point.label!r} must be of a model with the '
+            f'same heads silenced, got {sorted(silenced)}'
+        )
+    loss, keys = {}, {}
+    for multiple in (1.0, times):
+        i = point.loss.at(multiple)
+        loss[multiple] = float((point.loss.loss_window - base.loss.loss_window)[:, i].item())
+        shares = []
+        for group in (base.keys, point.keys):
+            assert group is not None
+            j = group.at(multiple)
+            if j is None:
+                raise ValueError(
+                    f'figure {given.name!r}: {group.name!r} was not asked for keys at '
+                    f'{multiple:g} L'
+                )
+            shares.append(group.shares[:, j].item())
+        keys[multiple] = float(shares[0] - shares[1])
+    return Effect(point.label, silenced.pop(), loss, keys)
+
+
+def _grid(
+    given: FigureInput, heads: Sequence[Effect], shape: tuple[int, ...], what: str, multiple: float
+) -> np.ndarray:
+    """[layers, heads], nan where a head was not silenced alone."""
+    grid = np.full(shape, np.nan)
+    for effect in heads:
+        if len(effect.silenced) != 1:
+            raise ValueError(
+                f'figure {given.name!r}: {effect.label!r} is among the heads, and '
+                f'{len(effect.silenced)} are silenced'
+            )
+        values = effect.loss if what == 'loss' else effect.keys
+        grid[effect.silenced[0]] = values[multiple] * (1 if what == 'loss' else 100)
+    return grid
+
+
+def _draw(
+    figure: Any, axes: mpl.Axes, grid: np.ndarray, what: str, multiple: float, token: str
+) -> None:
+    at = 'L' if multiple == 1 else f'{multiple:g} L'
+    top = max(np.nanmax(grid), 0.05) if what == 'loss' else 100.0
+    image = axes.imshow(grid, cmap=COLORS, vmin=0, vmax=top, aspect='auto')
+    for (layer, head), value in np.ndenumerate(grid):
+        if np.isnan(value):
+            continue
+        dark = value > 0.55 * top
+        text = f'{value:z.3f}' if what == 'loss' else f'{value:z.0f}'
+        axes.text(
+            *(head, layer, text),
+            ha='center',
+            va='center',
+            fontsize=8,
+            color='white' if dark else 'black',
+        )
+    axes.set_xticks(range(grid.shape[1]))
+    axes.set_yticks(range(grid.shape[0]))
+    axes.grid(False)
+    axes.minorticks_off()
+    axes.set_xlabel('head')
+    axes.set_ylabel('layer')
+    unit = f'nats per {token}' if what == 'loss' else 'percentage points'
+    said = 'rise of the loss' if what == 'loss' else 'keys lost'
+    axes.set_title(f'{said} at {at} ({unit})', fontsize=9)
+    figure.colorbar(image, ax=axes, shrink=0.9)
+
+
+def _frame(axes: mpl.Axes, heads: Sequence[tuple[int, ...]]) -> None:
+    """Frames around the local heads."""
+    for layer, head in heads:
+        axes.add_patch(
+            mpl.Rectangle(
+                (head - 0.47, layer - 0.47),
+                0.94,
+                0.94,
+                **FRAME,
+            )
+        )
+
+
+def _rows(effect: Effect) -> list[dict[str, Any]]:
+    return [
+        {
+            'label': effect.label,
+            'silenced': ' '.join(f'{layer}.{head}' for layer, head in effect.silenced),
+            'length_over_L': multiple,
+            'loss_rise_nats': effect.loss[multiple],
+            'keys_lost': effect.keys[multiple],
+        }
+        for multiple in effect.loss
+    ]
+
+
+def _caption(
+    given: FigureInput, read: Sequence[FrontierPoint], groups: Sequence[Effect], times: float
+) -> str:
+    base = read[0]
+    assert base.keys is not None
+    several = '; '.join(
+        f'{g.label}: {g.loss[1.0]:+.3f} nats at L, {g.loss[times]:+.3f} at {times:g} L, '
+        f'{100 * g.keys[1.0]:.0f} and {100 * g.keys[times]:.0f} points of keys lost'
+        for g in groups
+    )
+    sources = {base.label: [given.records[name] for name in base.names]}
+    return (
+        f'What {base.label} loses without one of its heads, whose output is set to 0: mean loss of '
+        f'windows of L and {times:g} L, above, and share of keys repeated ({base.keys.asked}, '
+        f'{base.keys.prompts} prompts of each length), below. Framed: local heads. '
+        f'Without several at once: {several}. {captions.sources(sources)}'
+    )

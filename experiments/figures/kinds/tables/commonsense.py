@@ -1,0 +1,34 @@
+"""Zero-shot commonsense tasks inside the training length: the paper's Table 1."""
+
+from __future__ import annotations
+
+from experiments.figures.claims import scores as claims
+from experiments.figures.kinds.tables.scores import ScoreTable
+from experiments.figures.read.tables import paper
+from experiments.figures.read.tables.table import Column
+
+TASKS = {
+    'arc_challenge': 'ARC-c',
+    'arc_easy': 'ARC-e',
+    'boolq': 'BoolQ',
+    'hellaswag': 'HellaSwag',
+    'openbookqa': 'OBQA',
+    'piqa': 'PIQA',
+    'winogrande': 'WinoGrande',
+}
+COLUMNS = tuple(Column(task, label) for task, label in TASKS.items())
+TABLE = ScoreTable(
+    evaluation='harness',
+    axis='task',
+    paper='table1',
+    columns=COLUMNS,
+    about=(
+        'Zero-shot commonsense tasks, percent right and the unweighted mean: ours next to the '
+        f"paper's Table 1 ({paper.SOURCE}). By the log-probability of each answer, divided by its "
+        'length where the task has such a score (acc_norm), else as it is (acc: BoolQ, '
+        'WinoGrande).'
+    ),
+    roles=claims.ROLES,
+    rules=claims.RULES,
+)
+required, draw = TABLE.required, TABLE.draw

@@ -1,0 +1,37 @@
+"""LongBench's 16 English and code tasks: the paper's Table 3."""
+
+from __future__ import annotations
+
+from experiments.figures.claims import longbench as claims
+from experiments.figures.kinds.tables.scores import ScoreTable
+from experiments.figures.read.tables import paper
+from experiments.figures.read.tables.table import Column
+
+# Task -> the paper's name of its column, by category.
+TASKS = {
+    'single-document QA': {'narrativeqa': 'NQA', 'qasper': 'Qsp', 'multifieldqa_en': 'MulF'},
+    'multi-document QA': {'hotpotqa': 'HpQA', '2wikimqa': '2WQA', 'musique': 'Musq.'},
+    'summaries': {'gov_report': 'GRpt', 'qmsum': 'QSum', 'multi_news': 'MulN'},
+    'few-shot': {'trec': 'TREC', 'triviaqa': 'TrQA', 'samsum': 'SSum'},
+    'synthetic': {'passage_count': 'PsgC', 'passage_retrieval_en': 'PsgR'},
+    'code': {'lcc': 'Lcc', 'repobench-p': 'Re-P'},
+}
+COLUMNS = tuple(
+    Column(task, label, category)
+    for category, tasks in TASKS.items()
+    for task, label in tasks.items()
+)
+TABLE = ScoreTable(
+    evaluation='longbench',
+    axis='dataset',
+    paper='table3',
+    columns=COLUMNS,
+    about=(
+        "LongBench, scores from 0 to 100 and their unweighted mean: ours next to the paper's "
+        f'Table 3 ({paper.SOURCE}). Columns: '
+        f'{", ".join(f"{column.label} {column.key}" for column in COLUMNS)}.'
+    ),
+    roles=claims.ROLES,
+    rules=claims.RULES,
+)
+required, draw = TABLE.required, TABLE.draw

@@ -1,0 +1,1 @@
+"""The look of figures: style, axes, labels, words of captions."""

@@ -1,0 +1,1 @@
+"""Records into curves, grids, groups and rows of tables; nothing is drawn."""

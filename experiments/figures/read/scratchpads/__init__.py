@@ -1,0 +1,1 @@
+"""Accuracies by format of scratchpad."""

@@ -1,0 +1,31 @@
+"""Scores of one model, as one row of a table."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+import numpy as np
+
+from experiments.figures.read.tables.options import Options
+from experiments.figures.read.tables.table import Column
+from experiments.figures.roles import Undecided
+
+AVERAGE = Column('avg', 'avg')
+
+
+@dataclasses.dataclass(frozen=True)
+class ScoreRow:
+    """option: what the config says of it. scores: task -> [S], one a seed, percent; tasks that a
+    record lacks are left out. samples: task -> how many were scored."""
+
+    option: Options
+    names: tuple[str, ...]
+    scores: Mapping[str, np.ndarray]
+    samples: Mapping[str, int]
+
+    def mean(self, task: str) -> float:
+        """Over seeds; Undecided where it was not measured."""
+        if task not in self.scores:
+            raise Undecided(f'{self.option["label"]!r} has no score of {task!r}')
+        return float(self.scores[task].mean())

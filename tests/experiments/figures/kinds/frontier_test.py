@@ -1,0 +1,206 @@
+"""Points, labels and claims of the frontier of in-domain loss against loss far beyond L."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+from matplotlib import colormaps
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_rgba
+from matplotlib.text import Annotation, Text
+from matplotlib.transforms import Bbox
+
+from experiments.figures import KINDS, FigureInput
+from experiments.figures.kinds import frontier
+from experiments.figures.look import style
+from nope.records import Measure
+from tests.experiments.figures import synthetic
+from tests.experiments.figures.synthetic import FOUR, FRONTIER, INPUTS, key_records, length_records
+
+OPTIONS = INPUTS['frontier'].options
+FAR = (1.0,) * 7
+
+
+def drawn(runs=None, **options):
+    runs = synthetic.frontier_runs(2) if runs is None else runs
+    return KINDS['frontier'].draw(FigureInput('f', runs, {**OPTIONS, **options}))
+
+
+def figure_of(losses, keys=FAR, four=(1.0,) * 5, **options):
+    """Of split heads and rotary. losses: by name, at L and from 8 L to 32 L of each seed."""
+    runs, points = {}, []
+    for name, by_seed in losses.items():
+        for seed, (first, last) in enumerate(by_seed):
+            facts = {'train_length': 128, 'run_id': f'{name}-{seed}', 'seed': seed}
+            loss = np.append(np.linspace(first, last, 7), (last, last))
+            records = length_records(loss, multiples=synthetic.FAR, **facts)
+            exact = Measure(loss, ('length',), 'nats')
+            measures = {**records.measures, 'loss_window': exact}
+            runs[f'{name}/{seed}'] = dataclasses.replace(records, measures=measures)
+            runs[f'{name}_keys/{seed}'] = key_records(keys, **facts)
+            runs[f'{name}_four/{seed}'] = key_records(four, **facts, **FOUR)
+        points.append({'label': name, 'loss': name, 'keys': f'{name}_keys', 'four': f'{name}_four'})
+    roles = {'split': 'split', 'rotary': 'rotary'}
+    options = {'points': points, 'roles': roles} | options
+    return KINDS['frontier'].draw(FigureInput('f', runs, options))
+
+
+def claims(split, rotary=((1.3, 3.0), (1.3, 3.0)), **more):
+    return {c.id: c for c in figure_of({'split': split, 'rotary': rotary}, **more).claims}
+
+
+def test_a_row_is_a_seed_of_a_point_with_what_the_records_hold():
+    given = INPUTS['frontier']
+    rows = KINDS['frontier'].draw(given).rows
+    assert len(rows) == 3 * len(FRONTIER)
+    for row in rows:
+        loss = given.records[row['loss_record']]['loss_window']
+        assert (row['loss_at_L_nats'], row['loss_at_times_nats']) == (loss[0], loss[6])
+        if row['keys_record'] is None:
+            assert row['share_of_keys_at_times'] is None and row['asked'] is None
+        else:
+            keys = given.records[row['keys_record']]['accuracy']
+            assert row['share_of_keys_at_times'] == pytest.approx(keys[3].mean())
+            assert (row['prompts'], row['asked']) == (100, 'one key in filler')
+
+
+def test_another_multiple_of_l_is_drawn():
+    runs = synthetic.frontier_runs(1)
+    output = drawn(runs, times=4)
+    assert output.figure.axes[0].get_ylabel().startswith('loss at 4 L')
+    (row,) = [r for r in output.rows if r['label'] == 'rotary']
+    assert row['loss_at_times_nats'] == runs['p1_loss/seed0']['loss_window'][4]
+    assert row['share_of_keys_at_times'] == 1
+
+
+def test_points_lie_at_their_losses_in_the_colour_of_their_keys():
+    output = drawn()
+    for dot, (label, (_, _, share)) in zip(
+        output.figure.axes[0].collections, FRONTIER.items(), strict=True
+    ):
+        mine = [row for row in output.rows if row['label'] == label]
+        losses = [[row['loss_at_L_nats'], row['loss_at_times_nats']] for row in mine]
+        np.testing.assert_allclose(dot.get_offsets()[0], np.mean(losses, axis=0))
+        color = style.GREY if share is None else colormaps[frontier.COLORS](share)
+        assert tuple(dot.get_facecolors()[0]) == pytest.approx(to_rgba(color))
+
+
+def notes_of(axes):
+    return [t for t in axes.texts if isinstance(t, Annotation)]
+
+
+@pytest.mark.parametrize('seeds', [1, 3])
+def test_every_point_is_labelled_once_and_no_label_covers_another_or_a_point(seeds):
+    figure = drawn(synthetic.frontier_runs(seeds)).figure
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    figure.draw_without_rendering()
+    panels = figure.axes[:2]
+    words = [' '.join(note.get_text().split()) for axes in panels for note in notes_of(axes)]
+    assert sorted(words) == sorted(FRONTIER)
+    for axes in panels:
+        boxes = [Text.get_window_extent(note, renderer) for note in notes_of(axes)]
+        assert not any(a.overlaps(b) for a, b in itertools.combinations(boxes, 2))
+        dots = np.concatenate([dot.get_offsets() for dot in axes.collections])
+        centres = axes.transData.transform(dots)
+        assert not any(box.contains(*centre) for box in boxes for centre in centres)
+
+
+def test_no_label_covers_a_whisker_where_there_is_room():
+    points = synthetic.FRONTIER_POINTS[:3]
+    figure = drawn(synthetic.frontier_runs(3), points=points, roles={}).figure
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    figure.draw_without_rendering()
+    panels = [axes for axes in figure.axes if notes_of(axes)]
+    assert panels
+    for axes in panels:
+        boxes = [Text.get_window_extent(note, renderer) for note in notes_of(axes)]
+        lines = [line.get_xydata() for line in axes.lines if line.get_transform() == axes.transData]
+        level = [ends for ends in lines if len(ends) == 2 and 0 in np.ptp(ends, axis=0)]
+        whiskers = [Bbox(axes.transData.transform(ends)) for ends in level]
+        assert len(whiskers) == 6
+        assert not any(line.padded(0.5).overlaps(box) for line in whiskers for box in boxes)
+
+
+def test_methods_near_the_lowest_loss_have_a_panel_where_others_hide_them():
+    figure = drawn().figure
+    assert len(figure.axes) == 3  # and the bar
+    near = {' '.join(note.get_text().split()) for note in notes_of(figure.axes[1])}
+    assert near == {name for name, (_, last, _) in FRONTIER.items() if last < 1.319 + frontier.NEAR}
+    alike = figure_of({'split': [(1.3, 1.3)], 'rotary': [(1.31, 1.32)]}).figure
+    assert len(alike.axes) == 2
+    apart = figure_of({'split': [(1.3, 1.3)], 'rotary': [(1.3, 3.0)]}).figure
+    assert len(apart.axes) == 2
+
+
+def test_whiskers_reach_from_the_smallest_to_the_largest_seed():
+    output = figure_of({'split': [(1.3, 1.4), (1.2, 1.5)], 'rotary': [(1.3, 3.0), (1.3, 3.0)]})
+    across, up, *_ = output.figure.axes[0].lines
+    np.testing.assert_allclose(across.get_xdata(), [1.2, 1.3])
+    np.testing.assert_allclose(up.get_ydata(), [1.4, 1.5])
+    one = figure_of({'split': [(1.3, 1.4)], 'rotary': [(1.3, 3.0)]})
+    assert len(one.figure.axes[0].lines) == 1  # where nothing is lost
+    assert 'whiskers' in output.caption and 'One seed each.' in one.caption
+
+
+@pytest.mark.parametrize(
+    ('split', 'keeps', 'in_domain'),
+    [
+        ([(1.31, 1.36)] * 2, True, True),
+        ([(1.31, 1.361)] * 2, False, True),
+        ([(1.311, 1.3)] * 2, True, False),
+        ([(1.30, 1.35), (1.31, 1.20)], None, None),  # intervals of two seeds are wide
+    ],
+)
+def test_every_seed_must_keep_its_loss_and_match_rotary(split, keeps, in_domain):
+    split = [(a - 1e-12, b - 2e-12) for a, b in split]  # sums of decimals are not exact
+    found = claims(split)
+    assert (found['keeps_loss'].holds, found['in_domain'].holds) == (keeps, in_domain)
+    rises = [b - a for a, b in split]
+    assert found['keeps_loss'].measured['rise_from_L_nats']['by_seed'] == pytest.approx(rises)
+
+
+def test_a_loss_that_was_not_measured_at_32_l_decides_nothing():
+    runs = synthetic.frontier_runs(1)
+    for name, records in runs.items():
+        if 'loss' in name:
+            facts = {k: records.attributes[k] for k in ('train_length', 'run_id', 'seed')}
+            runs[name] = length_records(records['loss_window'][:7], **facts)
+    found = {claim.id: claim for claim in drawn(runs).claims}
+    assert 'was not measured at L and at 32 L' in found['keeps_loss'].measured['missing']
+    assert found['in_domain'].holds is not None
+
+
+def test_keys_decide_as_in_curves_of_keys():
+    losses = [(1.3, 1.3), (1.3, 1.3)]
+    found = claims(losses, keys=(1.0,) * 6 + (0.9,), four=(1.0,) * 4 + (0.9,))
+    assert (found['keys_far'].holds, found['keys_four'].holds) == (False, True)
+    short = claims(losses, keys=FAR[:4], four=FAR[:4])
+    assert [short[k].holds for k in ('keys_far', 'keys_four')] == [None, None]
+    assert 'not at 64 L' in short['keys_far'].measured['missing']
+
+
+def test_roles_and_groups_that_are_missing_leave_claims_undecided():
+    assert all(c.holds is None for c in drawn(roles={}).claims)
+    points = [{**p, 'keys': None, 'four': None} for p in OPTIONS['points']]
+    found = {c.id: c for c in drawn(points=points).claims}
+    assert found['keys_far'].measured == {'missing': "the point of the role 'split' has no keys"}
+    assert found['keys_four'].holds is None and found['in_domain'].holds is True
+
+
+def test_what_makes_no_point_is_refused():
+    runs = synthetic.frontier_runs(1)
+    other = {**runs['p1_keys/seed0'].attributes, 'run_id': 'another'}
+    changed = dataclasses.replace(runs['p1_keys/seed0'], attributes=other)
+    with pytest.raises(ValueError, match="'p1_loss' and 'p1_keys' are of different runs"):
+        drawn(runs | {'p1_keys/seed0': changed})
+    with pytest.raises(ValueError, match=r"'p0_loss' was measured at .* L, not at 64 L"):
+        drawn(runs, times=64)
+    facts = {'train_length': 128, 'run_id': 'p1_loss-0'}
+    with pytest.raises(ValueError, match=r"'p1_keys' was measured at 1, 2, 4 L, not at 8 L"):
+        drawn(runs | {'p1_keys/seed0': key_records((1.0,) * 3, **facts)})
+    with pytest.raises(ValueError, match="'p1_loss' has the seeds"):
+        more = length_records((1.3,) * 9, 1, synthetic.FAR, **facts)
+        drawn(runs | {'p1_loss/seed1': more, 'p1_keys/seed1': key_records(FAR, 1, **facts)})

@@ -1,0 +1,236 @@
+"""Cells, passkey means, missing measures, options and claims of the table of ablations."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from experiments.figures import KINDS, FigureInput
+from experiments.figures.kinds.tables import ablation
+from experiments.figures.read.tables import paper
+from tests.experiments.figures.synthetic import (
+    ABLATION_OPTIONS,
+    CORPORA,
+    INPUTS,
+    PERPLEXITY,
+    SCORES,
+    longbench_records,
+    passkey_records,
+    perplexity_records,
+)
+
+KIND = 'ablation_table'
+GIVEN = INPUTS[KIND]
+MATTERS, TRADE = 0, 1
+ROW = {'label': 'a', 'perplexity': 'a', 'passkey': 'a_passkey', 'longbench': 'a_longbench'}
+
+
+def made(label, perplexity=30.0, passkey=0.8, longbench=17.0):
+    """Records of one row at 8 L on both corpora."""
+    return {
+        f'{label}@pg19': perplexity_records((perplexity,), multiples=(8,)),
+        f'{label}@proof_pile': perplexity_records(
+            (perplexity / 5,), multiples=(8,), corpus='proof_pile'
+        ),
+        f'{label}_passkey': passkey_records(32768, window=18432, share=passkey),
+        f'{label}_longbench': longbench_records([longbench] * 16),
+    }
+
+
+def row(label, **more):
+    names = {'perplexity': label, 'passkey': f'{label}_passkey', 'longbench': f'{label}_longbench'}
+    return {'label': label, **names, **more}
+
+
+def claims(free, cold, **more):
+    """Of HeadScale's numbers by default against those of the two ablations."""
+    runs = made('full') | made('free', **free) | made('cold', **cold)
+    roles = {
+        'full': 'full',
+        'no_bound': 'free',
+        'no_init': 'cold',
+    }
+    options = {
+        'corpora': CORPORA,
+        'rows': tuple(row(label) for label in ('full', 'free', 'cold')),
+        'roles': roles,
+    }
+    return KINDS[KIND].draw(FigureInput('f', runs, options | more)).claims
+
+
+def found(output, label, column):
+    (cell,) = [r for r in output.rows if (r['row'], r['column']) == (label, column)]
+    return cell
+
+
+def test_values_land_in_their_cells_next_to_the_papers():
+    output = KINDS[KIND].draw(GIVEN)
+    label = 'without the constraint'
+    cells = [found(output, label, c) for c in ('pg19', 'proof_pile', 'passkey', 'longbench')]
+    seeds = np.array([1.0, 1.01])
+    expected = (PERPLEXITY['free'][3] * seeds, PERPLEXITY['free'][3] ** 0.5 * seeds, [50.0, 40.0])
+    for cell, values in zip(cells, expected, strict=False):
+        assert cell['ours'] == pytest.approx(np.mean(values))
+        assert cell['spread'] == pytest.approx(np.std(values, ddof=1))
+    assert [c['paper'] for c in cells] == [25.9, 4.2, 53, 16.7]
+    assert (cells[3]['ours'], cells[3]['missing']) == (None, 'LongBench was not run')
+    full = found(output, 'HeadScale', 'longbench')
+    assert (full['ours'], full['paper']) == (pytest.approx(SCORES.mean() + 0.5), 17.0)
+
+
+@pytest.mark.parametrize(
+    ('window', 'within', 'last'),
+    [(18432, 8, 8), (18432, 4, 4), (18432, 16, 9), (2048, 8, 1), (32768, 8, 8), (32768, 16, 16)],
+)
+def test_the_passkey_mean_ends_at_the_window_and_at_the_length_asked_for(window, within, last):
+    """One accuracy for each of the lengths 1 L to 16 L."""
+    by_length = np.arange(1, 17) / 20
+    record = passkey_records(
+        32768, window=window, accuracy=np.repeat(by_length[:, None], 10, axis=1)
+    )
+    found = ablation.passkey_inside(record, within)
+    assert found == pytest.approx(100 * by_length[:last].mean())
+
+
+def test_cells_of_all_depths_weigh_the_same():
+    accuracy = np.zeros((16, 10))
+    accuracy[:4, 3] = 1.0
+    record = passkey_records(32768, window=8192, accuracy=accuracy)
+    assert ablation.passkey_inside(record, 8) == pytest.approx(10)
+
+
+def test_measures_that_cannot_be_taken_say_why():
+    runs = {
+        'a@pg19': perplexity_records((3, 4), multiples=(1, 2)),
+        'a_passkey': passkey_records(32768, window=1024),
+        'a_longbench': longbench_records(SCORES[1:], datasets=ablation.longbench.COLUMNS[1:]),
+    }
+    corpora = (CORPORA[0], CORPORA[1] | {'missing': 'not downloaded'})
+    options = {'corpora': corpora, 'rows': (ROW,)}
+    output = KINDS[KIND].draw(FigureInput('f', runs, options))
+    assert [r['missing'] for r in output.rows] == [
+        'the records hold no window of this length',
+        'not downloaded',
+        'no prompt of the grid fits into the window',
+        'the records lack tasks of the mean',
+    ]
+
+
+def test_a_row_without_any_record_is_all_missing():
+    reasons = {'perplexity': 'p', 'passkey': 'k', 'longbench': 'l'}
+    options = {'corpora': CORPORA, 'rows': ({'label': 'a'},), 'missing': reasons}
+    output = KINDS[KIND].draw(FigureInput('f', {}, options))
+    assert [r['missing'] for r in output.rows] == ['p', 'p', 'k', 'l']
+    assert (output.runs, [c.holds for c in output.claims]) == ({}, [None, None])
+
+
+def test_other_windows_than_the_papers_have_no_number_of_it():
+    rows = (row('a', paper='headscale_18K'),)
+    options = {'corpora': CORPORA, 'rows': rows, 'window': 4, 'passkey_within': 4}
+    runs = made('a') | {
+        f'a@{c}': perplexity_records((9.0,), multiples=(4,), corpus=c)
+        for c in ('pg19', 'proof_pile')
+    }
+    output = KINDS[KIND].draw(FigureInput('f', runs, options))
+    assert [r['paper'] for r in output.rows] == [None, None, None, 17.0]
+    assert 'perplexity at 4 L' in output.markdown
+
+
+def test_claims_hold_on_the_papers_numbers():
+    """Rounded: accuracies are tenths of ten."""
+    rows = paper.table('table4')['rows']
+    full, free, cold = (
+        rows[k] for k in ('headscale_18K', 'without_focus_constraint', 'without_initialization')
+    )
+    assert (full[2] - free[2], full[2] - cold[2]) == (28, 55)
+    found = claims(
+        {'perplexity': free[0], 'passkey': 0.5, 'longbench': free[3]},
+        {'perplexity': cold[0], 'passkey': 0.3, 'longbench': cold[3]},
+    )
+    assert [(c.number, c.holds) for c in found] == [(8, True), (None, True)]
+    drops = found[MATTERS].measured['passkey_drop_points']
+    assert {role: drop['mean'] for role, drop in drops.items()} == pytest.approx(
+        {'no_bound': 30, 'no_init': 50}
+    )
+    trade = found[TRADE].measured
+    assert trade['without_minus_full_nats']['pg19']['mean'] == pytest.approx(np.log(25.9 / 30))
+    assert trade['without_minus_full_points']['longbench']['mean'] == pytest.approx(-0.3)
+    assert '10 points' in found[MATTERS].statement
+
+
+WORSE = {'perplexity': 26.0, 'passkey': 0.5, 'longbench': 16.0}
+
+
+@pytest.mark.parametrize(
+    ('free', 'cold', 'matters', 'trade'),
+    [
+        (WORSE | {'passkey': 0.7}, WORSE, False, True),
+        (WORSE, WORSE | {'passkey': 0.7}, False, True),
+        (WORSE | {'passkey': 0.9}, WORSE, False, False),
+        (WORSE | {'perplexity': 31.0}, WORSE, True, False),
+        (WORSE | {'longbench': 17.5}, WORSE, True, False),
+    ],
+)
+def test_claims_fail_where_the_numbers_do(free, cold, matters, trade):
+    found = claims(free, cold)
+    assert (found[MATTERS].holds, found[TRADE].holds) == (matters, trade)
+
+
+def test_without_longbench_the_trade_is_decided_by_the_others():
+    rows = tuple(
+        {k: v for k, v in row(label).items() if label != 'free' or k != 'longbench'}
+        for label in ('full', 'free', 'cold')
+    )
+    trade = claims(WORSE, WORSE, rows=rows, missing={'longbench': 'not run'})[TRADE]
+    assert trade.holds is True
+    assert set(trade.measured['without_minus_full_points']) == {'passkey'}
+
+
+@pytest.mark.parametrize(
+    ('changed', 'matters', 'trade'),
+    [
+        ({'roles': {}}, "no row has the role 'full'", "no row has the role 'full'"),
+        (
+            {'corpora': ({'key': 'pg19'},)},
+            None,
+            "no corpus stands for the paper's 'pg19'",
+        ),
+        ({'window': 4}, None, "'free' has no perplexity on 'pg19'"),
+    ],
+)
+def test_claims_that_lack_something_are_undecided(changed, matters, trade):
+    found = claims(WORSE, WORSE, **changed)
+    for claim, reason in ((found[MATTERS], matters), (found[TRADE], trade)):
+        assert (claim.holds is None) == (reason is not None)
+        if reason:
+            assert claim.measured == {'missing': reason}
+
+
+@pytest.mark.parametrize(
+    ('changed', 'message'),
+    [
+        ({'rows': ()}, "must give 'rows'"),
+        ({'corpora': ()}, "must give 'corpora'"),
+        ({'corpora': ({'key': 'a', 'paper': 'c4'},)}, 'paper of a corpus must be one of'),
+        ({'window': '8'}, "window must be a number above 0, got '8'"),
+        ({'passkey_within': 0}, 'passkey_within must be a number above 0, got 0'),
+        ({'missing': {'words': 'a'}}, "unknown key 'words' in missing"),
+        ({'missing': {}}, "row 'without the constraint' has no record for 'longbench'"),
+        ({'rows': ({**ROW, 'record': 'a'},)}, "unknown key 'record' in rows"),
+        ({'rows': ({**ROW, 'paper': 'NoPE'},)}, "paper is 'NoPE'; accepted"),
+        ({'roles': {'base': 'HeadScale'}}, "unknown key 'base' in roles"),
+        ({'roles': {'full': 'b'}}, "role 'full' is given to the row 'b'"),
+    ],
+)
+def test_bad_options_are_named(changed, message):
+    with pytest.raises(ValueError, match=f"figure 'f'.*{message}"):
+        KINDS[KIND].required('f', ABLATION_OPTIONS | changed)
+
+
+def test_every_measure_that_is_named_is_asked_for():
+    assert KINDS[KIND].required('f', {'corpora': CORPORA, 'rows': (ROW,)}) == {
+        'a@pg19': 'perplexity',
+        'a@proof_pile': 'perplexity',
+        'a_passkey': 'passkey',
+        'a_longbench': 'longbench',
+    }

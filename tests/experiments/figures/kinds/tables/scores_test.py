@@ -1,0 +1,157 @@
+"""Cells, means, missing scores, options and claim of the tables of LongBench and commonsense."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from experiments.figures import KINDS, FigureInput
+from experiments.figures.read.tables import paper
+from tests.experiments.figures.synthetic import (
+    HARNESS,
+    INPUTS,
+    LONGBENCH,
+    SCORES,
+    harness_records,
+    longbench_records,
+)
+
+LONG, COMMON = 'longbench_table', 'commonsense_table'
+MAKE = {LONG: longbench_records, COMMON: harness_records}
+TASKS = {LONG: LONGBENCH, COMMON: tuple(HARNESS)}
+ROLES = {'base': 'NoPE', 'rotary': 'RoPE'}
+ROWS = tuple({'label': n, 'paper': n, 'record': n} for n in ('RoPE', 'NoPE'))
+
+
+def draw(kind, runs, rows=ROWS, **more):
+    return KINDS[kind].draw(FigureInput('f', runs, {'rows': rows, **more}))
+
+
+def found(output, row, column):
+    (cell,) = [r for r in output.rows if (r['row'], r['column']) == (row, column)]
+    return cell
+
+
+@pytest.mark.parametrize('kind', [LONG, COMMON])
+def test_values_land_in_their_cells_whatever_the_order_of_the_record(kind):
+    tasks = TASKS[kind]
+    scores = np.arange(len(tasks)) * 3.0 + 1
+    backwards = MAKE[kind](scores[::-1], **{'datasets' if kind == LONG else 'tasks': tasks[::-1]})
+    output = draw(kind, {'a': backwards}, ({'label': 'a', 'record': 'a', 'paper': 'NoPE'},))
+    assert [r['column'] for r in output.rows] == ['avg', *tasks]
+    assert [r['ours'] for r in output.rows] == pytest.approx([scores.mean(), *scores])
+    table = {LONG: 'table3', COMMON: 'table1'}[kind]
+    printed = paper.table(table)['rows']['NoPE']
+    assert [r['paper'] for r in output.rows] == printed
+    assert [r['difference'] for r in output.rows] == pytest.approx(
+        np.array([scores.mean(), *scores]) - printed
+    )
+    assert found(output, 'a', tasks[2])['samples'] == {LONG: 200, COMMON: 1000}[kind]
+
+
+@pytest.mark.parametrize('kind', [LONG, COMMON])
+def test_the_papers_own_numbers_differ_by_nothing(kind):
+    table = {LONG: 'table3', COMMON: 'table1'}[kind]
+    rows = paper.table(table)['rows']
+    runs = {name: MAKE[kind](values[1:]) for name, values in rows.items()}
+    options = [{'label': name, 'paper': name, 'record': name} for name in rows]
+    output = draw(kind, runs, options)
+    assert {r['difference'] for r in output.rows if r['column'] != 'avg'} == {0.0}
+    averages = [r['difference'] for r in output.rows if r['column'] == 'avg']
+    np.testing.assert_allclose(averages, 0, atol=0.0501)
+
+
+def test_seeds_are_averaged_and_spread():
+    given = INPUTS[LONG]
+    output = KINDS[LONG].draw(given)
+    cell = found(output, 'NoPE', 'trec')
+    assert (cell['ours'], cell['runs'], cell['group']) == (34.25, 2, 'Original models')
+    assert cell['spread'] == pytest.approx(0.5 / np.sqrt(2))
+    average = found(output, 'NoPE', 'avg')
+    assert average['ours'] == pytest.approx(SCORES.mean() + 1.25)
+    assert average['spread'] == pytest.approx(0.5 / np.sqrt(2))
+
+
+def test_a_missing_row_keeps_the_papers_numbers_and_says_why():
+    output = KINDS[LONG].draw(INPUTS[LONG])
+    cells = [r for r in output.rows if r['row'] == 'PI, raw']
+    assert {(r['ours'], r['missing']) for r in cells} == {(None, 'not tuned')}
+    assert [r['paper'] for r in cells] == paper.table('table3')['rows']['PI_raw_4K']
+
+
+def test_without_one_task_there_is_no_mean():
+    record = longbench_records(SCORES[:-1], datasets=LONGBENCH[:-1])
+    output = draw(LONG, {'a': record}, ({'label': 'a', 'record': 'a'},))
+    assert found(output, 'a', 'lcc')['ours'] == SCORES[-2]
+    assert found(output, 'a', 'repobench-p')['missing'] == 'the records hold no score of this task'
+    assert found(output, 'a', 'avg')['missing'] == 'a task of the mean is missing'
+
+
+def test_a_task_that_a_seed_lacks_is_missing():
+    runs = {
+        'a/seed0': longbench_records(SCORES),
+        'a/seed1': longbench_records(SCORES[1:], datasets=LONGBENCH[1:]),
+    }
+    output = draw(LONG, runs, ({'label': 'a', 'record': 'a/'},))
+    assert found(output, 'a', LONGBENCH[0])['ours'] is None
+    assert found(output, 'a', LONGBENCH[1])['runs'] == 2
+
+
+def test_captions_say_the_protocol():
+    caption = KINDS[LONG].draw(INPUTS[LONG]).caption
+    assert 'LongBench (3,200 prompts of up to 1,500 tokens, 5 beams)' in caption
+    assert 'NQA narrativeqa' in caption
+    assert 'zero-shot, without a BOS' in KINDS[COMMON].draw(INPUTS[COMMON]).caption
+
+
+def parity(difference, roles=ROLES):
+    scores = np.linspace(25, 60, 7)
+    runs = {'RoPE': harness_records(scores), 'NoPE': harness_records(scores + difference)}
+    (claim,) = draw(COMMON, runs, roles=roles).claims
+    return claim
+
+
+@pytest.mark.parametrize(
+    ('difference', 'holds'), [(0.9, True), (-0.9, True), (1.1, False), (-1.1, False)]
+)
+def test_parity_is_within_one_point(difference, holds):
+    claim = parity(difference)
+    assert (claim.number, claim.holds) == (1, holds)
+    measured = claim.measured['nope_minus_rope_points']
+    assert set(measured) == {'avg', *HARNESS}
+    assert measured['avg'] == pytest.approx(difference)
+    assert 'at most 1 point' in claim.statement
+
+
+def test_without_roles_or_scores_parity_is_undecided():
+    assert parity(0, {'base': 'NoPE'}).measured == {'missing': "no row has the role 'rotary'"}
+    rows = (ROWS[0], {'label': 'NoPE', 'missing': 'not trained'})
+    (claim,) = draw(COMMON, {'RoPE': harness_records(range(7))}, rows, roles=ROLES).claims
+    assert claim.holds is None
+    assert claim.measured == {'missing': "'NoPE' has no score of 'avg'"}
+
+
+@pytest.mark.parametrize(
+    ('kind', 'options', 'message'),
+    [
+        (LONG, {}, "must give 'rows'"),
+        (LONG, {'rows': ROWS, 'roles': {'ntk': 'NoPE'}}, "unknown key 'ntk' in roles"),
+        (LONG, {'rows': (*ROWS, ROWS[0])}, 'labels of rows must differ'),
+        (LONG, {'rows': ({'label': 'a'},)}, r"row 'a' must give one of .*, got \[\]"),
+        (LONG, {'rows': ({'label': 'a', 'record': 'a', 'paper': 'MPT-7B'},)}, "paper is 'MPT-7B'"),
+        (LONG, {'rows': ({'label': 'a', 'record': 'a', 'tuned': 'x'},)}, "tuned of row 'a'"),
+        (COMMON, {'rows': ({'record': 'a'},)}, "rows must give 'label'"),
+        (COMMON, {'rows': ROWS, 'roles': {'ntk': 'NoPE'}}, "unknown key 'ntk' in roles"),
+        (COMMON, {'rows': ROWS, 'roles': {'base': 'MPT'}}, "given to the row 'MPT'"),
+    ],
+)
+def test_bad_options_are_named(kind, options, message):
+    with pytest.raises(ValueError, match=f"figure 'f'.*{message}"):
+        KINDS[kind].required('f', options)
+
+
+def test_records_of_rows_are_asked_for():
+    needs = KINDS[LONG].required('f', INPUTS[LONG].options)
+    assert needs == dict.fromkeys(
+        ('rope_longbench/', 'nope_longbench/', 'headscale_9_longbench/'), 'longbench'
+    )

@@ -1,0 +1,26 @@
+"""Colours of models: the same in every figure, and apart within one."""
+
+from __future__ import annotations
+
+from experiments.figures.look import style
+
+
+def test_models_keep_their_colours_whatever_stands_beside_them() -> None:
+    both = style.colors_of(['NoPE', 'rotary'])
+    assert style.colors_of(['rotary', 'mine', 'NoPE', 'yours']).items() >= both.items()
+    assert style.colors_of(['RoPE'])['RoPE'] == both['rotary']
+
+
+def test_labels_of_one_figure_differ_while_there_are_colours() -> None:
+    labels = ['a', 'NoPE', 'b', 'ALiBi', 'c', 'd', 'e', 'f']
+    found = style.colors_of(labels)
+    assert list(found) == labels and len(set(found.values())) == len(labels)
+    assert style.GREY not in style.colors_of(labels[:7], most=len(style.COLORS)).values()
+    assert len(style.colors_of(map(str, range(20)))) == 20
+
+
+def test_models_differ_but_for_two_names_of_one() -> None:
+    names = {'rotary': 'RoPE', 'T5 bias': 'T5', 'sinusoidal': 'APE'}
+    others = {label: color for label, color in style.MODELS.items() if label not in names.values()}
+    assert len(set(others.values())) == len(others)
+    assert all(style.MODELS[a] == style.MODELS[b] for a, b in names.items())
