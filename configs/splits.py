@@ -1,7 +1,7 @@
 """Models whose heads are split between local ones and ones without position: shared runs.
 
 A split of a layer gives its first heads an encoding that carries the order of nearby tokens; the
-others have none (nope/positions/split.py). Lambda acts on the heads without position alone.
+others have none (nope/positions/split.py). Lambda acts on the NoPE heads alone.
 """
 
 from ml_collections import ConfigDict
