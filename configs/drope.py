@@ -55,7 +55,7 @@ def get_config(size: str = 'quick') -> ConfigDict:
 
 
 def drop(config: ConfigDict, share: float) -> str:
-    """The rotary model trained on without rotation for `share` of its steps; returns its name."""
+    """The RoPE model trained on without rotation for `share` of its steps; returns its name."""
     name = f'drope_{round(100 * share)}'
     config.runs[name] = {
         'init': 'rope',

@@ -2,8 +2,8 @@
 
     python -m experiments.run --config=configs/fig_dynamic.py:quick --workdir=work/quick
 
-Windows of L to 8 L end at the same tokens. Lambda is none, the best uniform multiplier for each n,
-HeadScale searched at 4 L and at 8 L, or the law 1 + a ln(n / L) searched up to 4 L. Three seeds;
+Windows of L to 8 L end at the same tokens. Compared are no lambda, the best uniform multiplier for
+each n, HeadScale (at 4 L and 8 L) and the law 1 + a ln(n / L) searched up to 4 L. Three seeds;
 `--config.seeds="(0,)"` for one.
 
 Quick: two CPU cores, 8 minutes a seed after fig1 and fig4 in one work folder. Result, three seeds:

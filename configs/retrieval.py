@@ -27,7 +27,7 @@ def experiment(name: str, size: str) -> ConfigDict:
 
 
 def yarn(config: ConfigDict, times: float) -> str:
-    """The rotary model fine-tuned under YaRN at `times` L, 200 steps; returns its name."""
+    """The RoPE model fine-tuned under YaRN at `times` L, 200 steps; returns its name."""
     name = f'yarn_fair_{times:g}x'
     config.runs[name] = {
         'init': 'rope',

@@ -8,8 +8,8 @@ the NoPE half. Single keys up to 64 L, one of four named keys and losses up to 3
 claims about split heads.
 
 Quick: two CPU cores, 16 minutes after frontier with three seeds in one work folder. Result: the
-split keeps 1.25 nats from L to 32 L. Two seeds repeat every single key at 64 L. Seed 1 repeats 10
-percent, with 1 + a x 92.
+split keeps 1.25 nats from L to 32 L. Two seeds repeat every single key at 64 L. Seed 1 has 10
+percent, and 92 with 1 + a x.
 
 Small: two CPU cores, 52 minutes a model and seed. Result: the loss falls from 0.872 nats at L to
 0.820 at 32 L. Between 45 and 96 percent of single keys are repeated at 64 L.

@@ -69,7 +69,7 @@ def draw_frontier(config: ConfigDict, labels: dict[str, str]) -> None:
 
 
 def draw_reach(config: ConfigDict, labels: dict[str, str], split: str) -> None:
-    """Draws a frontier of a rotary model and the runs in `labels`, these asked for keys up to 64 L,
+    """Draws a frontier of a RoPE model and the runs in `labels`, these asked for keys up to 64 L,
     one alone and one of four; claims speak of the run `split`, as trained."""
     config.runs['rope'] = pieces.base(models.ROTARY)
     points = [add_point(config, 'rope', 'rotary')]

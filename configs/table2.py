@@ -29,7 +29,7 @@ SEARCHED = {2.0: '4K', 4.0: '8K', 9.0: '18K'}
 TUNED = {2.0: '4K', 4.0: '8K', 8.0: '16K'}
 LONGPPL = 'longppl'
 ADDITIONS = (LONGPPL,)  # accepted after the size
-EVALUATOR = 'yarn', 'raw', 8.0  # a rotary model tuned at the longest window
+EVALUATOR = 'yarn', 'raw', 8.0  # a RoPE model tuned at the longest window
 BASE, ROTARY, EXTENDED = 'As trained', 'Rotary, extended', 'NoPE, extended'
 
 

@@ -155,7 +155,7 @@ def _t5(width: int) -> dict:
 
 def encodings(config: ConfigDict) -> dict[str, tuple[str, dict]]:
     """Name -> label and position of the paper's five encodings, in the order that decides ties of
-    its ranks. Rotary turns a quarter of a head's dimensions, in pairs of neighbours."""
+    its ranks. RoPE turns a quarter of a head's dimensions, in pairs of neighbours."""
     rotary = {'kind': 'rotary', 'dims': config.model.head_dim // 4, 'interleaved': True}
     return {
         'rotary': ('rotary', rotary),
