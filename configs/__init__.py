@@ -1,1 +1,1 @@
-"""One file per figure and table of the papers, and what they share; results/ has what came out."""
+"""One file per figure and table of the papers, and the parts that they share."""

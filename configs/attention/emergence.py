@@ -2,12 +2,11 @@
 
     nope run emergence:quick --workdir=work/quick
 
-NoPE and rotary after eight shares of their training, inside L and from 2 L to 4 L. The models keep
-checkpoints that those of other figures do not, so they are trained for this figure alone.
+NoPE and RoPE after eight shares of their training, inside L and from 2 L to 4 L. The models keep
+more checkpoints than those of other figures, so they are trained for this figure alone.
 
-Quick: two CPU cores, 8 minutes of one. Result: the failure beyond L comes with training. From
-2 L to 4 L NoPE's loss is lowest after 480 of 2,400 steps (2.42 nats) and 2.86 at the end, rotary's
-2.58 after 120 and 3.68; inside L both fall to the end. NoPE's heads leave even attention later.
+Quick: one CPU core, 8 minutes. Result: the failure beyond L comes with training. From 2 L to 4 L
+the loss is lowest after 480 of 2,400 steps of NoPE and after 120 of RoPE.
 """
 
 from ml_collections import ConfigDict

@@ -3,15 +3,15 @@
     nope run ruler --workdir=work/ruler \\
         --config.init=hf:DIR --config.length=16384
 
-DIR is a Hugging Face directory. The six tasks that read no file of the user, at `length` tokens and
-its halves down to 4,096 (`--config.ruler.lengths="(4096,8192)"` for others), 500 samples each, as
-NVIDIA/RULER asks them; nope/evals/ruler/README.md says what they need and where they differ.
-`--config.ruler.folder=FOLDER --config.ruler.tasks=qa_1,niah_single_2` takes others.
+DIR is a Hugging Face directory. Six tasks need no file of the user. Each has 500 samples at
+`length` tokens and its halves down to 4,096 (`--config.ruler.lengths="(4096,8192)"` for others), as
+in NVIDIA/RULER. `--config.ruler.folder=FOLDER --config.ruler.tasks=qa_1,niah_single_2` takes other
+tasks (nope/evals/ruler/README.md).
 
 `ruler:multiplier` measures the checkpoint under `--config.multiplier=1.2` for all heads
-beside it; `ruler:log_length` searches a lambda that follows the length first, as
-extend does, and measures that. Loss by position, on `data.source`, gives the third rule
-of an effective length; `--config.evaluation.windows` says how many windows.
+beside it. `ruler:log_length` searches a lambda that follows the length first, as
+extend does. Loss by position, on `data.source`, gives the third rule of an effective
+length, from `--config.evaluation.windows` windows.
 
 The samples are resumed: a command that was killed goes on behind the last one.
 """

@@ -1,15 +1,15 @@
-"""Loss against window length: a rotary model whose rotation is dropped by more training at L.
+"""Loss against window length: a RoPE model whose rotation is dropped by more training at L.
 
     nope run drope:quick --workdir=work/quick
 
-DroPE (arXiv 2512.12167): a model trained with rotation is trained on without it, at L, for a tenth
-and a quarter of its steps; then nothing, HeadScale searched at 4 L, or a log-length lambda searched
-up to 8 L. Beside it rotary and NoPE from scratch, and one training that drops its rotation after
-three quarters of its steps.
+DroPE (arXiv 2512.12167): a RoPE model is trained on at L without its rotation, for a tenth and a
+quarter of its steps. It is measured so, with HeadScale searched at 4 L, and with a log-length
+lambda searched up to 8 L. Beside it stand RoPE, NoPE from scratch, and one training that drops its
+rotation after three quarters of its steps.
 
-Quick: two CPU cores, 5 minutes after one_search and biases in one work folder. Result (one seed):
-a quarter more training without rotation leaves 1.759 nats at L, where rotary has 1.270 and NoPE
-1.439, and 2.314 at 8 L, where they have 3.153 and 2.680.
+Quick: two CPU cores, 5 minutes after one_search and biases in one work folder. Result (one seed): a
+quarter more training leaves 1.76 nats at L, where RoPE has 1.27. At 8 L it has 2.31, where RoPE has
+3.15.
 """
 
 from ml_collections import ConfigDict
@@ -55,7 +55,7 @@ def get_config(size: str = 'quick') -> ConfigDict:
 
 
 def drop(config: ConfigDict, share: float) -> str:
-    """The rotary model trained on without rotation for `share` of its steps; returns its name."""
+    """The RoPE model trained on without rotation for `share` of its steps; returns its name."""
     name = f'drope_{round(100 * share)}'
     config.runs[name] = {
         'init': 'rope',

@@ -1,15 +1,14 @@
-"""Loss against window length for rotary models extended by fine-tuning.
+"""Loss against window length for RoPE models extended by fine-tuning.
 
     nope run finetuned:quick --workdir=work/quick
 
-Position interpolation and YaRN, all weights trained at 2, 4 and 8 L on batches of 8: "fair", 200
-steps as the search of lambda has, and "raw", 1,000 steps. Paper size: the learning rate 1e-4, a
-quarter of the rate the rotary model was trained with; the smaller sizes take a quarter of theirs.
+Position interpolation and YaRN train all weights at 2, 4 and 8 L. "Fair" are 200 steps, as the
+search of lambda has, and "raw" are 1,000. The learning rate is a quarter of that of RoPE's training
+(1e-4 at paper size).
 
-Quick: two CPU cores, 20 minutes a seed of one of them. Result (three seeds, trained on an H200), as
-in the paper: models fail past the length they were tuned at, YaRN is better than PI, and the larger
-budget better than the smaller; all but PI at 8 L after 200 steps work up to that length. At 8 L: PI
-1.62 and 1.25 nats after 200 and 1,000 steps, YaRN 1.22 and 1.18; the rotary models have 1.285 at L.
+Quick: one CPU core, 20 minutes a seed. Result, three seeds: YaRN is better than PI, and 1,000 steps
+than 200, as in the paper. Tuned models fail past their length, and all but PI at 8 L after 200
+steps work up to it.
 """
 
 from ml_collections import ConfigDict

@@ -7,10 +7,9 @@ a sorted random subset of the positions below 8 L. Windows of n tokens have posi
 over that range. A learned table that was trained on the first L positions has nothing for others,
 and is measured with random ones only.
 
-Quick: two CPU cores, 7 minutes after one_search and biases in one work folder. Result (one seed),
-nats at L, 2 L, 4 L and 8 L: rotary 1.270, 1.618, 2.642 and 3.153, on random positions 1.326, 1.337,
-1.543 and 2.145; sinusoidal on random ones 1.411, 1.558, 2.058 and 2.800, learned 1.365, 1.497,
-1.957 and 2.617; NoPE 1.439, 1.604, 2.214 and 2.680.
+Quick: two CPU cores, 7 minutes after one_search and biases in one work folder. Result (one seed):
+random positions take RoPE at 8 L from 3.15 to 2.15 nats and cost 0.06 at L. No encoding stays
+level.
 """
 
 from ml_collections import ConfigDict

@@ -3,14 +3,13 @@
     nope run weights_passkey:quick --workdir=work/quick
 
 Models trained to retrieve (shared/retrieval.py) on records of one to four keys, no weight trained
-beyond L, asked for one key in filler. Softmax and entmax with half of each layer's heads ALiBi,
-half without position, entmax also with the adaptive temperature on the latter (ASEntmax, arXiv
-2506.16640); softmax also with the log-length lambda searched up to 8 L. Stick-breaking (arXiv
-2410.17980) without any position encoding, since its weights know the order. Losses on text alone:
-weights.
+beyond L, asked for one key in filler. Softmax and entmax have half of each layer's heads ALiBi,
+half NoPE; entmax also the adaptive temperature on the latter (ASEntmax, arXiv 2506.16640), softmax
+also a log-length lambda searched up to 8 L. Stick-breaking (arXiv 2410.17980) has no position
+encoding, since its weights know the order. Losses on text alone: weights.
 
-Quick: two CPU cores, 50 minutes next to other work. Result (one seed): every key up to 16 L with
-softmax and with entmax, none with stick-breaking, at L neither.
+Quick: two CPU cores, 50 minutes. Result (one seed): softmax and entmax repeat every key up to 16 L,
+stick-breaking none even at L.
 """
 
 from ml_collections import ConfigDict

@@ -1,16 +1,14 @@
-"""Loss against window length for rotary models extended without training, and ALiBi.
+"""Loss against window length for RoPE models extended without training, and ALiBi.
 
     nope run zero_shot:quick --workdir=work/quick
 
-Dynamic NTK and YaRN at every factor of a grid; the factor is chosen on validation windows, for
-each length and once for all. Beside them the rotary model as it is, ALiBi, and NoPE as it is, with
-a length-aware lambda, and with HeadScale searched at 8 L, from the best multiplier on validation
-windows (at `paper` from the paper's 1.7): all that is chosen is chosen there.
+Dynamic NTK and YaRN at every factor of a grid; the factor is chosen on validation windows, for each
+length and once for all. Beside them stand RoPE as it is, ALiBi, and NoPE as it is, with a
+length-aware lambda, and with HeadScale searched at 8 L from the best multiplier on validation
+windows (at `paper` from the paper's 1.7).
 
-Quick: two CPU cores, 70 minutes for three seeds beside other work, with NoPE of two seeds there
-before. Result (three seeds): as in the paper YaRN rises less than dynamic NTK, from 1.34 to 1.69
-nats at 8 L with the best factor for each length, against 1.27 to 1.76; HeadScale, 1.61 at L and
-2.27 at 8 L, is behind both. Against the paper ALiBi is level to 8 L, where BLOOM and MPT are not.
+Quick: two CPU cores, 70 minutes for three seeds. Result: at 8 L YaRN has 1.69 nats, dynamic NTK
+1.76 and HeadScale 2.27. ALiBi is level, where the paper's BLOOM and MPT are not.
 """
 
 from ml_collections import ConfigDict

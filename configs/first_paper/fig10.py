@@ -4,9 +4,8 @@
 
 HeadScale at four times the training length, next to the bound log2(i).
 
-Quick: two CPU cores; after fig1 in one work folder fig2, fig3, fig4, fig5 and fig10 take a minute
-together. Result, three seeds: at the last position the lowest layer has 83 to 84 percent of the
-bound, the others 66 to 71.
+Quick: two CPU cores; fig2, fig3, fig4, fig5 and fig10 take a minute together after fig1. Result,
+three seeds: at the last position the lowest layer has 83 percent of the bound, the others 69.
 """
 
 from ml_collections import ConfigDict

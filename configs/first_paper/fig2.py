@@ -1,12 +1,12 @@
-"""Figure 2: entropy and loss by position under uniform multipliers, for NoPE and for rotary.
+"""Figure 2: entropy and loss by position under uniform multipliers, for NoPE and for RoPE.
 
     nope run fig2:quick --workdir=work/quick
 
-Multipliers 0.9 to 1.2 for NoPE and 0.8 to 1.4 for rotary, to twice the training length (quick
-and small: four times, and multipliers up to 1.6, since small models want larger ones).
+Multipliers are 0.9 to 1.2 for NoPE and 0.8 to 1.4 for RoPE, to twice the training length. Quick and
+small go to four times and to multipliers of 1.6, since small models want larger ones.
 
-Quick: two CPU cores; after fig1 in one work folder fig2, fig3, fig4, fig5 and fig10 take a minute
-together. Result: a multiplier above 1 helps NoPE beyond L and costs inside it.
+Quick: two CPU cores; fig2, fig3, fig4, fig5 and fig10 take a minute together after fig1. Result: a
+multiplier above 1 helps NoPE beyond L and costs inside it.
 """
 
 from ml_collections import ConfigDict

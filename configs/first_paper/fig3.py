@@ -4,8 +4,8 @@
 
 Three layers (first, middle, last; at paper size 0, 10 and 20) up to twice the training length.
 
-Quick: two CPU cores; after fig1 in one work folder fig2, fig3, fig4, fig5 and fig10 take a minute
-together.
+Quick: two CPU cores; fig2, fig3, fig4, fig5 and fig10 take a minute together after fig1. Result,
+three seeds: at L heads have 43 to 96 percent of the bound, less far apart than in the paper.
 """
 
 from ml_collections import ConfigDict

@@ -4,10 +4,9 @@
 
 The search begins from the best uniform multiplier on validation windows (paper size: 1.6).
 
-Quick: two CPU cores; after fig1 in one work folder fig2, fig3, fig4, fig5 and fig10 take a minute
-together. Result, three seeds: HeadScale is 0.04 to 0.16 nats below the uniform multiplier at 4 L
-and 0.02 to 0.04 over the window; which has the higher mean entropy beyond L differs by seed. It
-does not hurt short positions less, as the paper says: over (0, L] it is 0.01 to 0.02 nats behind.
+Quick: two CPU cores; fig2, fig3, fig4, fig5 and fig10 take a minute together after fig1. Result,
+three seeds: HeadScale is 0.04 to 0.16 nats below the multiplier at 4 L. Over (0, L] it is 0.01 to
+0.02 behind, against the paper.
 """
 
 from ml_collections import ConfigDict

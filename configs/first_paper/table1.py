@@ -1,4 +1,4 @@
-"""Table 1: zero-shot commonsense tasks, rotary and NoPE.
+"""Table 1: zero-shot commonsense tasks, RoPE and NoPE.
 
     pip install -e '.[harness]'
     nope run table1:paper --workdir=work/paper \\
@@ -6,7 +6,7 @@
 
 The seven tasks run in EleutherAI's harness. Their data cannot ship with this code: FOLDER holds
 them (nope/evals/harness/published.py says how), or `hub` downloads them. Prompts have no BOS, as in
-the paper; unlike there, the computation is in `model.dtype`, bfloat16 at paper size.
+the paper. Unlike there, the computation is in `model.dtype`, bfloat16 at paper size.
 `--config.harness.bos=True` adds BOS, for a second row under another `--config.name`.
 """
 

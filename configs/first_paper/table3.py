@@ -5,8 +5,7 @@
 
 FOLDER holds the benchmark's files, NAME.jsonl for each data set; they cannot ship with this code.
 Every model reads prompts up to the window it was trained for or extended to. Quick and small run
-the same code with small byte models, whose windows are too short for the rule of prompt lengths:
-prompts are cut to half of the window there.
+the same code with small byte models, and cut prompts to half of the window.
 """
 
 from ml_collections import ConfigDict

@@ -3,21 +3,17 @@
     nope run b_attention:quick --workdir=work/quick
     nope run b_attention:quick,text --workdir=work/quick
 
-Figures 4 and F.7 of the second paper (arXiv 2305.19466): the Jensen-Shannon distance between the
-attention of an encoding's model and of NoPE's on the same examples, of each layer the least over
-pairs of heads, on ten examples of each length; beside them NoPE of the next seed. The models are
-those of b_mrr. `text` compares models of text instead, those of encodings, in windows of L to 8 L.
+Figures 4 and F.7 of the second paper (arXiv 2305.19466). Two models read the same ten examples of
+each length; each layer gives its least distance over pairs of heads. NoPE of the next seed stands
+beside the four. The models are those of b_mrr. `text` compares the models of encodings instead, in
+windows of L to 8 L.
 
-quick: copying of one symbol (rsc) and replacement (rdc), three seeds; half a minute of one core a
-model where b_mrr and b_lambda have not trained it yet, and 40 seconds for the distances of a task.
-small, medium: rsc and scan, three seeds. Not run.
-paper: the same, with the twelve layers of Figure F.7. Not run.
-quick,text: one seed; beside the models of encodings a minute of one core.
+quick: rsc and rdc, three seeds; a minute of one core a task after b_mrr in one work folder. Result:
+sinusoidal positions attend least like NoPE. T5's bias is as near as NoPE of another seed.
 
-Result at quick: sinusoidal positions, second to rotary in the paper, attend least like NoPE; rotary
-is nearest on rsc and T5's bias on rdc, which over both is as near as NoPE of another seed. On text,
-after a sixteenth of the training of encodings, T5's bias is nearest and rotary farthest, as in the
-paper.
+quick,text: one seed, a minute of one core after encodings. Result, after a sixteenth of that
+training: T5's bias is nearest and RoPE farthest, as in the paper.
+small, medium, paper: rsc and scan, three seeds. Not run.
 """
 
 from ml_collections import ConfigDict

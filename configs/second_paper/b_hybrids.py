@@ -2,17 +2,15 @@
 
     nope run b_hybrids:quick --workdir=work/quick
 
-The tasks and encodings of b_mrr, and three hybrids beside them: in every layer half of the heads
-have ALiBi, T5's bias or forget gates, and the other half have no position encoding. Mean reciprocal
-ranks are of all eight, claims of the paper's five.
+The tasks and encodings of b_mrr, and three hybrids: half of each layer's heads have ALiBi, T5's
+bias or forget gates, the others none. Mean reciprocal ranks are of all eight, claims of the paper's
+five.
 
-quick: the three tasks of b_mrr, three seeds; a work folder shares the models with it. 72 models, a
-minute of one core each.
-small, medium, paper: the tasks of b_mrr at that size, and with their names after it some of them
-alone (`b_hybrids:small,rsc`). Not run.
-
-Result at quick: every hybrid is behind NoPE on every task and for every seed; half ALiBi and half
-forget gates are ahead of ALiBi in mean rank, none is ahead of rotary.
+quick: the three tasks of b_mrr, three seeds; 72 models, a minute of one core each, shared with
+b_mrr in one work folder. Result: every hybrid is behind NoPE on every task and seed, and none is
+ahead of RoPE in mean rank.
+small, medium, paper: the tasks of b_mrr at that size, some alone by name
+(`b_hybrids:small,rsc`). Not run.
 """
 
 from ml_collections import ConfigDict

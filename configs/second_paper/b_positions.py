@@ -2,17 +2,14 @@
 
     nope run b_positions:quick --workdir=work/quick
 
-On the tasks of b_mrr, NoPE and half forget gates, half NoPE, against rotary, ALiBi, T5's bias and
-sinusoidal positions: forget gates decay with what is read, not with how far away it is. The models
-are those of b_mrr and b_hybrids, which a work folder shares.
+On the tasks of b_mrr, NoPE and half forget gates against RoPE, ALiBi, T5's bias and sinusoidal
+positions. Forget gates decay with what is read, not with how far away it is. The models are those
+of b_mrr and b_hybrids.
 
-quick: three tasks, three seeds; a minute of one core for each of 54 models that b_hybrids has not
-trained yet, seconds beside it.
-small, medium, paper: the tasks of b_mrr at that size, and with their names after it some of them
-alone. Not run.
-
-Result at quick: NoPE is ahead of each encoding on every task and for every seed, by 32 points of
-rotary and more of the others; half forget gates are level with ALiBi and behind rotary.
+quick: three tasks, three seeds; seconds after b_hybrids in one work folder, else a minute of one
+core for each of 54 models. Result: NoPE is ahead of each encoding on every task and seed, by 32
+points or more. Half forget gates are level with ALiBi and behind RoPE.
+small, medium, paper: the tasks of b_mrr at that size, some alone by name. Not run.
 """
 
 from ml_collections import ConfigDict

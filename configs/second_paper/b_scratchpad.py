@@ -1,27 +1,21 @@
-"""Do scratchpads carry models to longer problems, and which format: eight of them by encoding.
+"""Exact match by format of scratchpad and by encoding on longer problems.
 
     nope run b_scratchpad:quick --workdir=work/quick
 
-Figures 6 and F.8 to F.15 of the second paper (arXiv 2305.19466): a model for every task, format of
-scratchpad, encoding and seed, trained on short examples. It writes its scratchpad greedily, and its
-final answer alone counts; how many scratchpads parse and are right in every step stands beside it.
-Formats are none, full, full without one of its five parts, and minimal (computation and output).
-Sorting and LEGO have no intermediate variables: there `no_variables` is `full` and left out.
+Figures 6 and F.8 to F.15 of the second paper (arXiv 2305.19466): a model for every task, format,
+encoding and seed, trained on short examples. It writes its scratchpad greedily, and its final
+answer alone counts. The share of scratchpads that parse and are right stands beside it. Formats are
+none, full, full without one of its five parts, and minimal (computation and output). Sorting and
+LEGO have no intermediate variables, and no format without them.
 
-quick: sorting of up to 4 of 10 symbols, three formats, NoPE and ALiBi; addition of up to 5 digits
-    with a full scratchpad and without, five encodings, as many tokens of both; one seed
-    (`--config.seeds="(0,1,2)"` for three). 16 models a seed, half an hour of one core together.
+quick: sorting of up to 4 of 10 symbols in three formats, NoPE and ALiBi. Addition of up to 5 digits
+with a full scratchpad and without, five encodings. One seed (`--config.seeds="(0,1,2)"` for three):
+16 models, half an hour of one core. Result, three seeds: the minimal format carries sorting
+furthest, NoPE to 0.55 beyond L (0.33 without scratchpad). On addition nothing reads far beyond L.
 small, medium: addition, sorting and summation at the paper's lengths, five encodings, three seeds;
-    three formats at small, all at medium. Not run.
-paper: all seven tasks and all formats, 795 runs, those without scratchpad shared with b_mrr.
-    Answers end at 256 tokens with the prompt, at 1,500 with a scratchpad, as in the paper; of
-    polynomials at 2,048, since the right scratchpads of the longest ones have more than 1,500
-    words. Not run.
-
-Result at quick, three seeds: the minimal format carries sorting furthest. Exact match beyond L of
-NoPE is 0.55 with it, 0.33 without scratchpad and 0.02 with the full one; of ALiBi 0.20, 0.12 and
-0.01. The paper finds no scratchpad best for sorting. On addition nothing reads far beyond L with a
-full scratchpad or without: ALiBi 0.04, NoPE 0.02, the others less than 0.01.
+three formats at small, all at medium. Not run.
+paper: seven tasks, all formats, 795 runs. Answers end at 256 tokens, with a scratchpad at 1,500 as
+in the paper, of polynomials at 2,048, since the longest have more than 1,500 words. Not run.
 """
 
 from ml_collections import ConfigDict

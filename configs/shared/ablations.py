@@ -1,12 +1,11 @@
 """Ablations of the search at 9 L: its bound, its start, its learning rate.
 
 The paper's ablation "without the bound" lowers the bound on multipliers from 1 to 0: a head may
-then attend more broadly than in the base model, and no multiplier turns negative. Beside the
-paper's two, a search without any bound, and one at the lower of the learning rates that the paper
-names, 0.05 or 0.1.
+then attend more broadly than in the base model. Two rows are ours: a search without any bound, and
+one at a learning rate of 0.05.
 
-The paper has one search of each, in another order of examples each time, so that its contrasts may
-be those of the orders. Here each variant is searched in the same several orders.
+The paper searches each variant once, in another order of examples each time. Here every variant is
+searched in the same orders, so that a contrast is not one of orders.
 """
 
 from ml_collections import ConfigDict

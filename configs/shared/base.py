@@ -6,8 +6,8 @@ medium: the same text, L = 256, 4.9M parameters; hours of two CPU cores, or one 
 paper: TinyLlama 1.1B on SlimPajama and Starcoder, L = 2048; a TPU pod or a GPU cluster. Put
     token shards (tools/prepare_data.py) and the Llama-2 tokenizer where `data` points.
 
-Fields are documented where they are used: `model` in nope/model/fields.py, `train` and
-`search` in nope/training/optim.py and nope/training/config.py, `compute` in the latter.
+Fields are documented where they are used: `model` in nope/model/fields.py, `train` and `search` in
+nope/training/optim.py and nope/training/config.py, `compute` in the latter.
 """
 
 from ml_collections import ConfigDict

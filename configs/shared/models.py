@@ -35,9 +35,11 @@ _SHAPES: dict[str, dict] = {
 
 
 def execution() -> dict:
-    """Execution fields of the `model` section. unroll: layers per iteration of a loop over them;
-    None for no loop, with which a step of so few layers is a tenth to a quarter faster on CPU.
-    attention: None for the fastest implementation."""
+    """Execution fields of the `model` section.
+
+    unroll: layers per iteration of a loop over them; None for no loop, which is faster on CPU.
+    attention: None for the fastest implementation.
+    """
     return {
         'dtype': 'float32',
         'remat': 'none',
@@ -54,5 +56,5 @@ def at(size: str) -> dict:
 
 
 def rotary(scaling: str, factor: float) -> dict:
-    """Rotary positions under a rule of scaling that has a factor."""
+    """RoPE under a rule of scaling that has a factor."""
     return {**ROTARY, 'scaling': {'kind': scaling, 'factor': factor}}

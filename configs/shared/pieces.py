@@ -9,9 +9,12 @@ PAPER_STARTS = {2.0: 1.2, 4.0: 1.6, 8.0: 1.7, 9.0: 1.7}
 
 
 def base(position: dict | None = None) -> dict:
-    """A pre-trained model: NoPE, or with another encoding. `init` may name a checkpoint to take in
-    its place (hf:DIR, a Hugging Face directory; `train.length=None` then takes its length); `nope`
-    says that it was trained without the rotation that its files speak of."""
+    """A pre-trained model: NoPE, or with another encoding.
+
+    `init` may name a checkpoint in its place (hf:DIR, a Hugging Face directory);
+    `train.length=None` then takes its length. `nope`: it was trained without the rotation that its
+    files speak of.
+    """
     if position is None:
         return {'init': placeholder(str), 'nope': False}
     return {'init': placeholder(str), 'model': {'position': position}}

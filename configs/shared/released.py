@@ -12,8 +12,8 @@ head for 4 L, are Hugging Face directories, fetched by
     hf download AntNLP/TinyLlama-NoPE-HeadScale8k --local-dir DIR
 
 All else, searches and fine-tuning included, is as at `paper`, on one GPU or more. Windows are read
-from the standard library of the Python that runs, program text, until `data.source` names another
-text: the paper's is SlimPajama.
+from the standard library of the Python that runs, until `data.source` names another text: the
+paper's is SlimPajama.
 """
 
 from ml_collections import ConfigDict

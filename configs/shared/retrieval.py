@@ -1,11 +1,10 @@
 """Models trained to retrieve: shared by the passkey figures, the frontier and the ablations.
 
-Paper size: the models of all other figures. The smaller sizes train models of their own, on equal
-parts of the standard library and of synthetic documents that hide a key and ask for it, since a
-small model that saw program text alone repeats no key at all. Searches and fine-tuning read the
-same parts, with records as long as their windows (`data.record_length`), which hold one prompt
-each: several in a window, or text alone, which has no use for the heads that retrieve, would undo
-what was learned. A prompt has one key, or with `data.needles` above 1 up to so many with names.
+Paper size takes the models of all other figures. The smaller sizes train their own, on equal parts
+of the standard library and of synthetic records, which hide a key and ask for it. A small model
+repeats no key after program text alone. Searches and fine-tuning read the same parts, with records
+as long as their windows (`data.record_length`). Several records in a window, or text alone, would
+undo what was learned. A prompt has one key, or with `data.needles` above 1 several with names.
 """
 
 from ml_collections import ConfigDict
@@ -28,7 +27,7 @@ def experiment(name: str, size: str) -> ConfigDict:
 
 
 def yarn(config: ConfigDict, times: float) -> str:
-    """The rotary model fine-tuned under YaRN at `times` L, 200 steps; returns its name."""
+    """The RoPE model fine-tuned under YaRN at `times` L, 200 steps; returns its name."""
     name = f'yarn_fair_{times:g}x'
     config.runs[name] = {
         'init': 'rope',

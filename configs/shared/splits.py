@@ -1,7 +1,7 @@
 """Models whose heads are split between local ones and ones without position: shared runs.
 
 A split of a layer gives its first heads an encoding that carries the order of nearby tokens; the
-others have none (nope/positions/split.py). Lambda acts on the heads without position alone.
+others have none (nope/positions/split.py). Lambda acts on the NoPE heads alone.
 """
 
 from ml_collections import ConfigDict
@@ -69,7 +69,7 @@ def draw_frontier(config: ConfigDict, labels: dict[str, str]) -> None:
 
 
 def draw_reach(config: ConfigDict, labels: dict[str, str], split: str) -> None:
-    """Draws a frontier of a rotary model and the runs in `labels`, these asked for keys up to 64 L,
+    """Draws a frontier of a RoPE model and the runs in `labels`, these asked for keys up to 64 L,
     one alone and one of four; claims speak of the run `split`, as trained."""
     config.runs['rope'] = pieces.base(models.ROTARY)
     points = [add_point(config, 'rope', 'rotary')]

@@ -1,28 +1,28 @@
 """Models of synthetic tasks, as in the second paper (arXiv 2305.19466): task, model, training.
 
-`task` says what a run with a field `task` trains on: a task by name (nope/data/tasks), with its
-longest and shortest training length, closed symbols by number, a format of scratchpad and the
-folder of its files, where it has them, and numbers of examples; None for the task's own.
-`tokenizer` is 'words', the closed vocabulary of the task, or the path of t5-base's SentencePiece
-model. `train.length` is what examples are padded to, in tokens that are read. `exact_match`
-measures so many examples of each length (None: all), of at most `limit` tokens with the answer;
-`longer` ones are refused, or wrong. `reach` is the greatest length of its examples; a further entry
-`{'kind': 'exact_match', 'run': RUN, 'exact_match': {'reach': 60}}` asks a trained model for more.
+task: what a run trains on: a task by name (nope/data/tasks), its longest and shortest training
+    length, its number of symbols, a format of scratchpad, the folder of its files where it has
+    them, and numbers of examples; None for the task's own.
+tokenizer: 'words', the closed vocabulary of the task, or the path of t5-base's SentencePiece model.
+train.length: tokens that examples are padded to.
+exact_match: how many examples of each length are measured (None: all), of at most `limit` tokens
+    with the answer, up to the length `reach`; `longer` ones are refused, or wrong. A further entry
+    `{'kind': 'exact_match', 'run': RUN, 'exact_match': {'reach': 60}}` asks a trained model for
+    more.
 
-quick: the block of the other quick models, 4 layers of width 64, constant learning rate with a
-    linear tail.
-small, medium: T5's decoder, 4 layers of width 96 and 8 of width 256, with the released dropout:
-    0.1 of the embeddings, of attention's weights, of the MLP's activations, of what attention and
-    MLP add, and of the final states. Attention trains with T x S numbers for each head, since no
-    kernel drops weights (`--config.model.attention_dropout=0.0` trains with kernels). quick has no
-    dropout.
-paper: T5-base's decoder of 109.6 million parameters, its symbols and vocabulary, whose model has to
-    be given (`--config.task.tokenizer=FILE`), and for PCFG its files (`--config.task.path=FOLDER`).
+quick: the block of the other quick models, 4 layers of width 64, no dropout, a constant learning
+    rate with a linear tail.
+small, medium: T5's decoder, 4 layers of width 96 and 8 of width 256, with the released dropout of
+    0.1. Attention trains with T x S numbers for each head, since no kernel drops weights
+    (`--config.model.attention_dropout=0.0` trains with kernels).
+paper: T5-base's decoder of 109.6 million parameters with its vocabulary. The model of the
+    vocabulary (`--config.task.tokenizer=FILE`) and PCFG's files (`--config.task.path=FOLDER`) have
+    to be given.
 
 Every `train.validate_every` steps (None: never, as at quick) the model is scored on the first
-`train.validation_share` of the validation examples, half of them as in the released code, by the
-share whose whole target it would write. The checkpoint with the best score, of equal ones the
-earliest, is kept beside the last, and everything that stands on the run has its weights.
+`train.validation_share` of the validation examples (half, as in the released code), by the share
+whose whole target it would write. The checkpoint with the best score, the earliest of equals, is
+kept beside the last, and everything that stands on the run has its weights.
 """
 
 from ml_collections import ConfigDict
@@ -155,7 +155,7 @@ def _t5(width: int) -> dict:
 
 def encodings(config: ConfigDict) -> dict[str, tuple[str, dict]]:
     """Name -> label and position of the paper's five encodings, in the order that decides ties of
-    its ranks. Rotary turns a quarter of a head's dimensions, in pairs of neighbours."""
+    its ranks. RoPE turns a quarter of a head's dimensions, in pairs of neighbours."""
     rotary = {'kind': 'rotary', 'dims': config.model.head_dim // 4, 'interleaved': True}
     return {
         'rotary': ('rotary', rotary),

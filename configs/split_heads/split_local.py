@@ -1,17 +1,15 @@
-"""Kinds of local heads: forget gates, ALiBi, T5's bias, a window, rotary with and without one.
+"""Kinds of local heads: forget gates, ALiBi, T5's bias, a window, RoPE with and without one.
 
     nope run split_local:quick --workdir=work/quick
 
-Half of each layer's heads are local, the others have no position. Models trained to retrieve at L
+Half of each layer's heads are local, the others NoPE. Models are trained to retrieve at L
 (shared/retrieval.py); windows are L / 4. Each is a point: its loss at L and at 8 L, and the share
-of keys that it repeats at 8 L; once as trained and once with a log-length lambda searched up to 8 L
-on the heads without position.
+of keys that it repeats at 8 L, as trained and with a log-length lambda searched up to 8 L on the
+NoPE half.
 
-Quick: two CPU cores, 61 minutes a seed next to other work, the model with forget gates trained
-before. Result (three seeds, trained on an H200 and on CPUs): a rotary window has 1.234 nats at L,
-1.197 at 8 L and 99 percent of the keys at 8 L, forget gates 1.236, 1.219 and every key, ALiBi
-1.294, 1.266 and every key; rotary without a window fails from 2 L on, T5's bias at 8 L, a window
-without positions from the start (1.588). Lambda changes little but for the last.
+Quick: two CPU cores, 61 minutes a seed. Result, three seeds: RoPE windows have the lowest loss at 8
+L (1.197 nats), forget gates follow (1.219) and repeat every key. RoPE without a window, T5's bias
+and a window without positions fail.
 """
 
 from ml_collections import ConfigDict

@@ -3,12 +3,11 @@
     nope run split_share:quick --workdir=work/quick
 
 Models trained to retrieve at L (shared/retrieval.py), with forget gates in the local heads. Each
-is a point: its loss at L and at 8 L, and the share of keys that it repeats at 8 L; once as trained
-and once with a log-length lambda searched up to 8 L on its heads without position.
+is a point: its loss at L and at 8 L, and the share of keys that it repeats at 8 L, as trained and
+with a log-length lambda searched up to 8 L on its NoPE heads.
 
-Quick: two CPU cores, 75 minutes next to other work. Result (one seed): half of each layer's heads
-have the lowest loss at L and at 8 L, all gated heads repeat no key, and gates by head are ahead of
-as many by layer.
+Quick: two CPU cores, 75 minutes. Result (one seed): half of each layer's heads have the lowest loss
+at L and at 8 L, and gates by head are ahead of as many by layer. All gated heads repeat no key.
 """
 
 from ml_collections import ConfigDict

@@ -2,16 +2,14 @@
 
     nope run split_text:quick --workdir=work/quick
 
-Half of each layer's heads with forget gates, half without position, trained on records of one to
-four keys: in filler alone, the model of split_seeds, or in filler and in text of the
-standard library, each as likely. Prompts hide one key in filler, or in text of the validation split
-one key, one of four, or one of four that share four of their five digits; the last model also with
-p_h(n) = 1 + a_h x, x = ln(n / L), searched up to 8 L on the heads without position. At
-`paper` models see no records: one model, as it was trained on text.
+Half forget gates, half NoPE, trained on records of one to four keys: in filler alone, the model of
+split_seeds, or in filler and in text of the standard library, each as likely. Prompts
+hide one key in filler, or one key, one of four, or one of four much alike in text of the validation
+split. The last model also has 1 + a ln(n / L), searched up to 8 L on the NoPE half. At `paper` one
+model is asked, as it was trained on text.
 
-Quick: two CPU cores, 9 minutes a seed. Result (three seeds): trained in filler, 98, 20 and 88
-percent of single keys in text at L, none from 16 L on; trained in both, 100, 90 and 100 percent at
-64 L, of four 100, 75 and 100, of four alike 100, 70 and 100. With lambda seed 1 has 92 and 82.
+Quick: two CPU cores, 9 minutes a seed. Result, three seeds: trained in filler, models repeat no key
+in text from 16 L on. Trained in both, they repeat 100, 90 and 100 percent at 64 L.
 """
 
 from ml_collections import ConfigDict

@@ -2,15 +2,15 @@
 
     nope run laws:quick --workdir=work/quick
 
-n / L from 1 to 8 on windows that end at the same tokens. Three ways to use a law
-(nope/model/lam/README.md has the formulas): one coefficient a head searched up to 4 L with the
-weights frozen; the published coefficient in all heads; in place while the model is trained. Two
-temperatures that follow each query (nope/model/README.md) are among them. One search has no labels:
-it brings the entropy of each head back to that at L. Beside them the base model, the best uniform
-multiplier for each n and HeadScale searched at 4 L. One seed; `--config.seeds="(0,1,2)"` for three.
+Windows of L to 8 L end at the same tokens. A law (nope/model/lam/README.md has the formulas) is
+used in three ways: one coefficient a head searched up to 4 L with the weights frozen, the published
+coefficient in all heads, or in place while the model is trained. Two temperatures follow each query
+(nope/model/README.md). One search has no labels: it restores each head's entropy at L. Beside them
+stand the base model, the best uniform multiplier for each n and HeadScale searched at 4 L. One
+seed; `--config.seeds="(0,1,2)"` for three.
 
-Quick: two CPU cores, 29 minutes of one of them. The base model is fig1's, HeadScale and
-log-length are fig_dynamic's: in its work folder nine searches and three trainings are left.
+Quick: one CPU core, 29 minutes after fig1 and fig_dynamic in one work folder. Result (one seed):
+laws of the length serve better than laws of the position. At 8 L 1 + a ln(n / L) is the best.
 """
 
 from ml_collections import ConfigDict
