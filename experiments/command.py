@@ -180,7 +180,7 @@ def tell_exports(workspace: Workspace, experiment: Experiment) -> None:
     """Prints where models for other libraries are, or how to write them."""
     for export in experiment.exports:
         if processes.count() > 1:
-            log.info('%s: write it with tools/export_hf.py on one machine', export.slug())
+            log.info('%s: write it with nope export on one machine', export.slug())
         else:
             print(workspace.folder(export))
 

@@ -23,6 +23,13 @@ def find(name: str) -> str | None:
     return found[0].relative_to(ROOT).as_posix() if found else None
 
 
+def resolved(named: str) -> str:
+    """FILE.py:ARGUMENT of what a command line calls NAME:ARGUMENT; any other text as it is."""
+    name, colon, argument = named.partition(':')
+    found = find(name) if name.isidentifier() else None
+    return f'{ROOT / found}{colon}{argument}' if found else named
+
+
 def place(name: str) -> str:
     """As `find`, of a config that there is. ValueError where there is none."""
     found = find(name)

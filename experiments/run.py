@@ -1,7 +1,7 @@
 """Command line of an experiment: trains what is missing, measures, draws the figure.
 
-    python -m experiments.run --config=configs/first_paper/fig1.py:quick --workdir=work/quick \\
-        [--config.train.steps=1200 ...]
+    nope run fig1:quick --workdir=work/quick [--config.train.steps=1200 ...]
+    nope run --config=FILE.py:ARGUMENT --workdir=work/mine
 
 Started again after any stop, it goes on from the last checkpoint. Exit status: 0 done, 1 a
 run failed, 2 bad input (nothing was compiled), 3 no failure but trainings that diverge, 143 stopped
@@ -35,7 +35,7 @@ from typing import Any
 from absl import app, flags
 from ml_collections import ConfigDict, config_flags
 
-from experiments import typed
+from experiments import config_files, typed
 from experiments.statuses import BAD_INPUT
 
 # JAX, which takes seconds, is imported by what `main` needs: what cannot be read is refused before.
@@ -114,13 +114,24 @@ def parse_flags(argv: Sequence[str]) -> list[str]:
         changed.extend(field.place.path for field in added)
         if rest[1:]:
             raise ValueError(
-                f'stray arguments {rest[1:]}; options are --config, --workdir, --plan, '
+                f'stray arguments {rest[1:]}; options are the config, --workdir, --plan, '
                 '--plan-for, --profile, --distributed and --config.FIELD=VALUE'
             )
         return rest
     except (flags.Error, AttributeError, LookupError, OSError, TypeError, ValueError) as error:
         print(f'error: {plain_reason(argv) or error}', file=sys.stderr)
         sys.exit(BAD_INPUT)
+
+
+def spelled(arguments: Sequence[str]) -> list[str]:
+    """The arguments with the config, NAME:ARGUMENT or a file, as --config=FILE.py:ARGUMENT."""
+    first, *rest = arguments or ['']
+    if first and not first.startswith('-'):
+        arguments = [f'--config={first}', *rest]
+    return [
+        f'--config={config_files.resolved(found[1])}' if (found := FILE.fullmatch(one)) else one
+        for one in arguments
+    ]
 
 
 def of_entries(argv: Sequence[str]) -> tuple[list[str], tuple[typed.Added, ...]]:
@@ -159,7 +170,7 @@ def plain_reason(argv: Sequence[str]) -> str | None:
     except ValueError as error:
         return str(error)
     except NoConfig as error:
-        return f'--config: {error}; accepted: configs/FOLDER/NAME.py:SIZE'
+        return f'--config: {error}; accepted: NAME:SIZE of a config, or FILE.py:SIZE'
     except Exception:  # a file that is broken: absl tells it, with the place
         return None
     for argument in argv:
@@ -198,6 +209,7 @@ def set_none(config: Any, path: str) -> None:
 
 
 if __name__ == '__main__':
+    sys.argv[1:] = spelled(sys.argv[1:])
     try:
         app.run(main, flags_parser=parse_flags)
     except BrokenPipeError:  # whoever read it has seen enough

@@ -46,6 +46,7 @@ FLOOR: tuple[frozenset[str], ...] = (
     frozenset({'ahead', 'costs', 'draw', 'execute', 'figure_commands', 'history'}),
     frozenset({'claims', 'command', 'report', 'status'}),
     frozenset({'run'}),
+    frozenset({'cli'}),
 )
 
 # Whatever sits at or below the first name never imports what sits at or below the second ones.
@@ -80,7 +81,11 @@ LATE = ('experiments/figures/look/mpl.py', 'nope/runtime/libraries.py')
 
 # Whatever sits at or below the first name may import the second ones, which come with an extra, but
 # only inside functions: the default installation loads it.
-OPTIONAL = {'nope.evals.harness': ('lm_eval',), 'nope.training.tracker': ('wandb',)}
+OPTIONAL = {
+    'experiments.cli.harness': ('lm_eval',),
+    'nope.evals.harness': ('lm_eval',),
+    'nope.training.tracker': ('wandb',),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -288,8 +293,8 @@ def test_tools_never_import_tests() -> None:
 
 
 def test_every_import_is_a_declared_dependency() -> None:
-    """What the default install leaves out (an extra) may be imported by tools, and where OPTIONAL
-    says so."""
+    """What the default install leaves out (an extra) may be imported by tools, and where
+    OPTIONAL says so."""
     project = tomllib.loads((ROOT / 'pyproject.toml').read_text())['project']
     declared = _distributions(project['dependencies'])
     found = importlib.metadata.packages_distributions()

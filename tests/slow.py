@@ -24,7 +24,7 @@ LEAST = 1  # seconds of a case that is worth leaving out
 # What a user does, and what holds for every field, module or figure.
 KEPT = (
     'tests/distributed/processes_test.py::test_all_stop_at_the_same_call',
-    'tests/evals/harness/tool_test.py::test_a_model_is_measured_as_by_plain_forward_passes',
+    'tests/experiments/cli/harness_test.py::test_a_model_is_measured_as_by_plain_forward_passes',
     'tests/experiments/attention_distance_test.py::'
     'test_models_of_a_task_read_held_out_examples_of_each_length',
     'tests/experiments/evaluations_test.py::test_a_kind_is_made_from_its_entry_to_its_records',
@@ -34,8 +34,8 @@ KEPT = (
     'test_a_search_trains_it_and_its_records_and_folders_say_so',
     'tests/experiments/text_run_test.py::test_no_sample_is_lost_or_evaluated_twice',
     'tests/fuzz/permissions_test.py::test_what_may_not_be_read_or_written_is_named',
-    'tests/interop/tools_test.py::test_what_cannot_be_done_is_said_in_one_line',
-    'tests/interop/tools_test.py::test_a_run_is_exported_for_several_lengths_and_read_back',
+    'tests/experiments/cli/convert_test.py::test_what_cannot_be_done_is_said_in_one_line',
+    'tests/experiments/cli/convert_test.py::test_a_run_is_exported_for_several_lengths_and_read_back',
     'tests/layering_test.py::test_drawing_needs_no_model',
     'tests/layering_test.py::test_every_import_is_a_declared_dependency',
     'tests/model/apart_test.py::test_a_cache_continues_as_the_whole_does',

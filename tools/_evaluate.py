@@ -15,12 +15,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import _evaluations
-import _flags
-import _models
 import jax
 import numpy as np
 from _evaluations import Asked
 
+from experiments.cli import flags as _flags
+from experiments.cli import models as _models
 from nope import records, sharding
 from nope.checkpoints.errors import CheckpointError
 from nope.data import Tokenizer, digest

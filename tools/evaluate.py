@@ -40,7 +40,7 @@ import argparse
 import pathlib
 import sys
 
-import _flags
+from experiments.cli import flags as _flags
 
 # Option -> the evaluations that read it.
 READ_BY = {

@@ -12,7 +12,7 @@ paper's four claims do not hold, and one is open. ALiBi stays level to 2.5 L, wh
 nats and RoPE 3.76.
 
 paper: 1.31 billion parameters, L = 1024, 30 billion tokens. Starcoder has to be prepared as token
-shards (tools/prepare_data.py). The appendix leaves open what we chose: GELU without a gate, an
+shards (nope prepare). The appendix leaves open what we chose: GELU without a gate, an
 untied head, RMSNorm, a cosine to a tenth. Documents have 2,750 tokens or more, which hold every
 context. Not run.
 """

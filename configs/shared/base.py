@@ -4,7 +4,7 @@ quick: bytes of the Python standard library, L = 64, 228k parameters; two CPU co
 small: the same text, L = 128, 0.9M parameters; two CPU cores, about an hour, or one GPU.
 medium: the same text, L = 256, 4.9M parameters; hours of two CPU cores, or one GPU.
 paper: TinyLlama 1.1B on SlimPajama and Starcoder, L = 2048; a TPU pod or a GPU cluster. Put
-    token shards (tools/prepare_data.py) and the Llama-2 tokenizer where `data` points.
+    token shards (nope prepare) and the Llama-2 tokenizer where `data` points.
 
 Fields are documented where they are used: `model` in nope/model/fields.py, `train` and `search` in
 nope/training/optim.py and nope/training/config.py, `compute` in the latter.

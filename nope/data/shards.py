@@ -134,7 +134,7 @@ def read_metadata(name: str, folder: pathlib.Path) -> dict[str, Any]:
     if not path.is_file():
         raise FileNotFoundError(
             f'{name}: no metadata.json in {str(folder)!r}: not a folder of token shards, or its '
-            'preparation has not finished (run the same tools/prepare_data.py command again)'
+            'preparation has not finished (run the same nope prepare command again)'
         )
     metadata = files.read_json(path)
     if not isinstance(metadata, dict):

@@ -20,7 +20,7 @@ def open_store(
 
     A raw source is tokenised into `cache` by the first process that asks, in that process, under
     a name that is a digest of its content and of the tokenizer, and read from there ever after.
-    tools/prepare_data.py does the same for a large corpus with many processes. alone: nothing but
+    nope prepare does the same for a large corpus with many processes. alone: nothing but
     this split is tokenised, where not all of them are there already.
     Raises ValueError or FileNotFoundError naming the field at fault, also for a split without
     documents and for shards of another tokenizer.

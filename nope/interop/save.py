@@ -93,7 +93,7 @@ def save(
     check_export(described.model, export)
     if jax.process_count() > 1:
         raise ValueError(
-            f'{jax.process_count()} processes hold the model together; tools/export_hf.py, run on '
+            f'{jax.process_count()} processes hold the model together; nope export, run on '
             'one machine, writes it from the run folder'
         )
     if path.exists() and (not path.is_dir() or any(path.iterdir())):

@@ -124,7 +124,13 @@ def test_the_run_alone_is_exported_the_same(workdir: pathlib.Path, tmp_path: pat
     tokenizer it has."""
     (export,) = (workdir / 'exports').glob('extended-*')
     run = json.loads((export / 'nope_export.json').read_text())['origin']['run']
-    call = [sys.executable, 'tools/export_hf.py', workdir / 'runs' / run, tmp_path / 'out']
+    call = [
+        sys.executable,
+        '-m',
+        'experiments.cli.export',
+        workdir / 'runs' / run,
+        tmp_path / 'out',
+    ]
     call.append(f'--length={TARGET}')
     done = subprocess.run([*map(str, call)], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -153,7 +153,7 @@ def test_a_figure_of_another_config_is_not_overwritten(finished, text):
 
 
 BAD_INPUT = {
-    '--config=configs/fig99.py': '--config: there is no file configs/fig99.py; accepted: configs/F',
+    '--config=configs/fig99.py': '--config: there is no file configs/fig99.py; accepted: NAME:SI',
     '--config=configs/': '--config: there is no file configs/; accepted: ',
     '--config=configs/shared/base.py': 'configs/shared/base.py is no config: it has no get_config',
     '--config.train.lenght=8': 'lenght',

@@ -19,8 +19,7 @@ OWN = 'own'  # in place of a server's way with the cache: the command as a user 
 
 
 class Task(NamedTuple):
-    """A command and the folder that it works in. arguments: COMMAND or a file of tools/, and what
-    follows."""
+    """A command and the folder that it works in. arguments: COMMAND or a module, and more."""
 
     arguments: tuple[str, ...]
     root: pathlib.Path

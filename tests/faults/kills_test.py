@@ -26,7 +26,6 @@ from tests.experiments.run_test import write_texts
 from tests.faults import plan, results
 from tests.faults.commands import OWN, Attempt, Commands, Task
 from tests.faults.experiment import EVERY
-from tests.faults.harness import ROOT
 from tests.faults.plan import Kill
 from tests.faults.server import COMMAND
 
@@ -149,9 +148,8 @@ def test_kills_of_a_data_preparation(workers, started, tmp_path) -> None:
     line = '{"text": "' + 'the cat sat on a mat ' * 400 + '"}\n'
     corpus.write_text(line * 400)
     options = f'--source=jsonl --path={corpus} --part_mib=1 --workers={workers}'
-    tool = str(ROOT / 'tools' / 'prepare_data.py')
-    task = Task((tool, *options.split(), f'--out={root / "out"}'), root)
-    kill_tool(started, task, 'tools/prepare_data.py', share(0.09), tmp_path)
+    task = Task(('experiments.cli.prepare', *options.split(), f'--out={root / "out"}'), root)
+    kill_tool(started, task, 'nope prepare', share(0.09), tmp_path)
 
 
 def test_kills_of_a_command_in_every_state(started, whole, texts, tmp_path) -> None:
@@ -309,5 +307,5 @@ def kill_tool(started: Commands, task: Task, state: str, count: int, tmp_path) -
 def test_kills_of_an_export_tool(started, whole, tmp_path) -> None:
     (run,) = (whole[0] / 'runs').glob('search-*')
     root = tmp_path / 'exports'
-    task = Task((str(ROOT / 'tools' / 'export_hf.py'), str(run), str(root / 'out')), root)
-    kill_tool(started, task, 'tools/export_hf.py', share(0.1), tmp_path)
+    task = Task(('experiments.cli.export', str(run), str(root / 'out')), root)
+    kill_tool(started, task, 'nope export', share(0.1), tmp_path)

@@ -69,7 +69,7 @@ def _work(
     cache: str,
     leases: str | None,
 ) -> NoReturn:
-    """Runs a command as its own program. arguments: COMMAND or a file of tools/, then its own."""
+    """Runs a command as its own program. arguments: COMMAND or a module, then its own."""
     descriptor = os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(descriptor, 1)
     os.dup2(descriptor, 2)
@@ -83,8 +83,7 @@ def _work(
         if arguments[0] == COMMAND:
             app.run(run.main, flags_parser=run.parse_flags)
         else:
-            sys.path.insert(0, os.path.dirname(arguments[0]))
-            runpy.run_path(arguments[0], run_name='__main__')
+            runpy.run_module(arguments[0], run_name='__main__', alter_sys=True)
     except SystemExit as error:
         if isinstance(error.code, str):
             print(error.code, file=sys.stderr)

@@ -1,4 +1,4 @@
-"""tools/evaluate.py on a small model: one line, several evaluations, one table."""
+"""nope evaluate on a small model: one line, several evaluations, one table."""
 
 from __future__ import annotations
 

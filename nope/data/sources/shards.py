@@ -1,4 +1,4 @@
-"""Token shards that tools/prepare_data.py wrote (`nope.data.shards`): tokenised already."""
+"""Token shards that nope prepare wrote (`nope.data.shards`): tokenised already."""
 
 from __future__ import annotations
 

@@ -6,11 +6,11 @@ import json
 import pathlib
 from typing import Any
 
+from experiments.cli import prompts
 from nope.evals.longbench import reading
 from tests.evals.longbench import files
 from tests.fuzz.case import Case, Target, attempt, expect
 from tests.fuzz.mutation import Draw, choice, json_bytes, mutated, one_in
-from tests.tools.loading import load
 
 
 def _changed(draw: Draw, rows: list[dict[str, Any]]) -> bytes:
@@ -46,7 +46,6 @@ def _longbench(folder: pathlib.Path) -> Case:
 
 
 def _prompts(folder: pathlib.Path) -> Case:
-    prompts = load('_prompts')
     rows = [{'prompt': f'Once {i} é'} for i in range(4)]
 
     def case(draw: Draw) -> bool:

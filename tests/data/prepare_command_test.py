@@ -1,4 +1,4 @@
-"""The command line of tools/prepare_data.py."""
+"""`nope prepare`, as a user calls it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 def command(*arguments: str) -> subprocess.CompletedProcess:
     return subprocess.run(
-        [sys.executable, str(ROOT / 'tools' / 'prepare_data.py'), *arguments],
+        [sys.executable, '-m', 'experiments.cli.prepare', *arguments],
         env=os.environ | {'PYTHONPATH': str(ROOT)},
         capture_output=True,
         text=True,

@@ -1,6 +1,31 @@
-"""Work of run_harness.py, behind its flags: tasks, model, table of results."""
+"""Runs tasks of EleutherAI's evaluation harness (lm_eval) on a model, and prints their table.
+
+    nope harness --model=hf:DIR --data=FOLDER
+    nope harness --model=work/quick/runs/RUN --tasks=mine --include=FOLDER
+
+Without --tasks: the seven commonsense tasks of arXiv 2404.12224, Table 1, zero-shot. Tasks read
+their data from the Hugging Face hub; where there is no network, those seven, BABILong's
+(babilong_qa1 to 20) and LongBench v2's (longbench2_*) read the files that --data names (their names
+and columns are in nope/evals/harness/published.py), and tasks of your own, YAML files in the folder
+--include, what they say themselves. lm_eval comes with the extra `harness`.
+
+A model reads at most --window tokens, by default the length it was trained at; how many contexts
+lost their beginning to it is said and written. Texts begin as lm_eval's own models begin them, with
+the tokenizer's own prefix; the paper's harness added none (--no-bos). --chat asks in turns. Tasks
+that make or choose their data are told --metadata, and the directory of the model's tokenizer:
+
+    nope harness --model=hf:DIR --tasks=niah_single_1 --window=4096 \\
+        --metadata='{"max_seq_lengths": [4096]}'
+    nope harness --model=hf:DIR --tasks=babilong_qa1 --window=4096 --data=FOLDER \\
+        --metadata='{"max_seq_lengths": "4k"}'
+"""
 
 from __future__ import annotations
+
+from nope.runtime import door, paths
+
+if __name__ == '__main__':  # before what it imports
+    door.enter()
 
 import argparse
 import json
@@ -9,10 +34,9 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
-import _flags
-import _models
 import jax
 
+from experiments.cli import flags, models
 from nope.checkpoints.errors import CheckpointError
 from nope.data.prefix import describe_prefix, start_id
 from nope.evals import harness
@@ -23,25 +47,43 @@ from nope.runtime import progress
 from nope.runtime.files import parse_json, write_json
 from nope.sharding import MeshConfig, make_mesh
 
+
+def main(arguments: list[str] | None = None) -> None:
+    options = _parser().parse_args(arguments)
+    with flags.ending(ValueError, OSError, CheckpointError, ModuleNotFoundError):
+        _run(options)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    flags.add_model(parser)
+    parser.add_argument('--tasks', help='names, with commas; default: the seven')
+    parser.add_argument('--include', type=paths.path, help='folder of task YAML files')
+    parser.add_argument('--data', type=paths.path, help='folder of files for tasks')
+    parser.add_argument('--window', type=int, help='tokens that the model reads at most')
+    flags.add_beginning(parser)
+    parser.add_argument('--metadata', default='{}', help='JSON object for tasks that take it')
+    parser.add_argument('--limit', type=int, help='only so many documents of each task')
+    parser.add_argument('--output', type=paths.path, help='JSON file for the results')
+    parser.add_argument('--seed', type=int, default=0, help='of sampled texts')
+    return parser
+
+
 # Of lm_eval's results, what is a number or says what a number is of.
 COUNTS = ('contexts', 'truncated', 'n-shot', 'n-samples')
 KEPT = ('results', 'groups', 'versions', 'higher_is_better', *COUNTS)
 
 
-def main(options: argparse.Namespace) -> None:
-    """Exits with 1 and a message for what cannot be done."""
-    with _flags.ending(ValueError, OSError, CheckpointError, ModuleNotFoundError):
-        _run(options)
-
-
 def _run(options: argparse.Namespace) -> None:
     if options.output:
-        _flags.check_output(options.output)
+        flags.check_output(options.output)
     names = options.tasks.split(',') if options.tasks is not None else list(harness.TASKS)
     told = _metadata(options.metadata)
     mesh = make_mesh(MeshConfig(fsdp=jax.device_count()))
-    found = _models.open_model(options, mesh)
-    tokenizer = _models.tokenizer_of(found, options.tokenizer)
+    found = models.open_model(options, mesh)
+    tokenizer = models.tokenizer_of(found, options.tokenizer)
     file = pathlib.Path(options.tokenizer or found.tokenizer)
     if file.is_file():  # transformers, which such tasks read it with, wants the folder
         told = {'tokenizer': str(file.parent), **told}
@@ -49,8 +91,8 @@ def _run(options: argparse.Namespace) -> None:
         harness.find(names, include=options.include, data=options.data, metadata=told or None)
     )
     window = _window(options.window, found.described)
-    prefix = _models.prefix(tokenizer, options.bos)
-    chat = _models.chat_of(found, options)
+    prefix = models.prefix(tokenizer, options.bos)
+    chat = models.chat_of(found, options)
     generator = Generator(
         found.described.model, found.variables(), mesh, batch_tokens=options.batch_tokens
     )
@@ -127,3 +169,7 @@ def _report(
         plain = json.loads(json.dumps(kept, default=str))
         write_json(output, {**facts, **plain, 'lm_eval': version('lm_eval')})
         print(output)
+
+
+if __name__ == '__main__':
+    main()

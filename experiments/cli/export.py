@@ -1,27 +1,60 @@
-"""Work of export_hf.py, behind its flags: reads the run and writes the directories."""
+"""Export of a run's model to a Hugging Face directory that stock transformers loads.
+
+    nope export work/quick/runs/RUN OUT
+    nope export work/quick/runs/RUN OUT --lam=scale_param
+    nope export work/quick/runs/RUN OUT --length=2048 --length=8192
+
+Lambda is multiplied into the query weights (`fold`), or kept as tensors of the name scale_param,
+which stock transformers does not know. A lambda that follows the length of the sequence is written
+for one named length; several lengths make OUT/LENGTH each.
+"""
 
 from __future__ import annotations
+
+from nope.runtime import door, paths
+
+if __name__ == '__main__':  # before what it imports
+    door.enter()
 
 import argparse
 import pathlib
 import sys
 
-import _flags
-import _models
 import jax
 
+from experiments.cli import flags, models
 from nope.checkpoints.errors import CheckpointError
 from nope.data import load_tokenizer
 from nope.interop import Export, check_export, save
 from nope.interop.run_folder import read_run
+from nope.interop.save import DTYPES, LAM_WAYS
 from nope.interop.tokenizer_files import ends_within, has_tokenizer, tokenizer_in
 from nope.sharding import MeshConfig, make_mesh
 
 
-def main(options: argparse.Namespace) -> None:
-    """Exits with 1 and a message for what cannot be done."""
-    with _flags.ending(ValueError, OSError, CheckpointError):
+def main(arguments: list[str] | None = None) -> None:
+    options = _parser().parse_args(arguments)
+    with flags.ending(ValueError, OSError, CheckpointError):
         _run(options)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument('run', type=paths.path, help='a folder of WORKDIR/runs')
+    parser.add_argument('out', type=paths.path, help='the directory to write')
+    parser.add_argument('--lam', choices=LAM_WAYS, default='fold', help='where lambda goes')
+    parser.add_argument('--length', type=int, action='append', help='tokens that lambda is for')
+    parser.add_argument('--dtype', choices=DTYPES, help='of the tensors (default: as read)')
+    parser.add_argument(
+        '--tokenizer',
+        type=paths.expanded,
+        default='',
+        help="'bytes', a tokenizer file or a directory",
+    )
+    parser.add_argument('--step', type=int, help='a kept checkpoint before the last')
+    return parser
 
 
 def _run(options: argparse.Namespace) -> None:
@@ -38,7 +71,7 @@ def _run(options: argparse.Namespace) -> None:
         check_export(found.described.model, export)
         if path.exists():
             raise ValueError(f'{path} is there already; nothing was written')
-    tokenizer = options.tokenizer or _models.tokenizer_source(options.run, found.spec)
+    tokenizer = options.tokenizer or models.tokenizer_source(options.run, found.spec)
     described = found.described
     readable, written = tokenizer, bool(tokenizer)
     if tokenizer and pathlib.Path(tokenizer).is_dir():
@@ -68,3 +101,7 @@ def _run(options: argparse.Namespace) -> None:
             origin=origin,
         )
         print(path)
+
+
+if __name__ == '__main__':
+    main()

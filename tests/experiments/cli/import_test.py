@@ -1,10 +1,8 @@
-"""What tools/import_hf.py says of tensors that are not read."""
+"""What `nope import` says of tensors that are not read."""
 
 from __future__ import annotations
 
-from tests.tools.loading import load
-
-left_out = load('_import_hf').left_out
+from experiments.cli.import_ import left_out
 
 
 def test_tensors_that_are_not_read_have_a_line_for_each_reason() -> None:

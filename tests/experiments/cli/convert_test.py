@@ -1,4 +1,4 @@
-"""tools/import_hf.py and tools/export_hf.py, as a user calls them."""
+"""`nope import` and `nope export`, as a user calls them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,8 @@ import pytest
 from nope.interop import Described, open_directory
 from nope.interop.run_folder import write_run
 from nope.interop.safetensors import read_header
-from nope.interop.save import DTYPES, LAM_WAYS
 from nope.model.lam import LogLength
 from tests import tiny
-from tests.tools.loading import load
 
 ROOT = pathlib.Path(__file__).parents[2]
 saving = importlib.import_module('nope.interop.save')  # the package has a function of that name
@@ -25,7 +23,7 @@ CONFIG = tiny.model(attention=None, vocab_size=258, lam=LogLength(16))
 
 
 def tool(name: str, *arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, ROOT / 'tools' / f'{name}.py', *arguments]
+    command = [sys.executable, '-m', f'experiments.cli.{name}', *arguments]
     return subprocess.run([str(part) for part in command], cwd=ROOT, capture_output=True, text=True)
 
 
@@ -41,7 +39,7 @@ def test_a_run_is_exported_for_several_lengths_and_read_back(
     run_folder: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
     lengths = ('--length=16', '--length=64')
-    done = tool('export_hf', run_folder, tmp_path / 'out', *lengths, '--tokenizer=bytes')
+    done = tool('export', run_folder, tmp_path / 'out', *lengths, '--tokenizer=bytes')
     assert done.returncode == 0, done.stderr
     base, longer = (open_directory(tmp_path / 'out' / length) for length in ('16', '64'))
     different = {
@@ -50,10 +48,10 @@ def test_a_run_is_exported_for_several_lengths_and_read_back(
     assert different and all(name.endswith('q_proj.weight') for name in different)
     assert (base.config['eos_token_id'], longer.config['max_position_embeddings']) == (256, 64)
 
-    found = tool('import_hf', tmp_path / 'out' / '64', f'--out={tmp_path / "back"}')
+    found = tool('import_', tmp_path / 'out' / '64', f'--out={tmp_path / "back"}')
     assert found.returncode == 0, found.stderr
     assert 'none positions, 2 layers' in found.stdout and 'trained at 16' in found.stdout
-    again = tool('export_hf', tmp_path / 'back', tmp_path / 'again')
+    again = tool('export', tmp_path / 'back', tmp_path / 'again')
     assert again.returncode == 0, again.stderr
     assert open_directory(tmp_path / 'again').checksums == longer.checksums
     assert (tmp_path / 'again' / 'tokenizer.json').exists()  # of where it was imported from
@@ -73,11 +71,6 @@ def test_a_tokenizer_that_is_not_there_is_refused_before_any_tensor(
     assert not (tmp_path / 'out').exists()
 
 
-def test_the_choices_of_the_export_are_those_of_the_library() -> None:
-    flags = load('export_hf')
-    assert (LAM_WAYS, tuple(DTYPES)) == (flags.LAM_WAYS, flags.DTYPES)
-
-
 def test_what_cannot_be_done_is_said_in_one_line(
     run_folder: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
@@ -85,8 +78,8 @@ def test_what_cannot_be_done_is_said_in_one_line(
     (tmp_path / 'pickled' / 'config.json').write_text(json.dumps({'model_type': 'llama'}))
     (tmp_path / 'pickled' / 'pytorch_model.bin').write_bytes(b'\x80\x02')
     out = tmp_path / 'out'
-    _check_error(tool('export_hf', run_folder, out), 'one length')
-    _check_error(tool('import_hf', tmp_path / 'pickled'), 'convert')
+    _check_error(tool('export', run_folder, out), 'one length')
+    _check_error(tool('import_', tmp_path / 'pickled'), 'convert')
     assert not out.exists()
 
 
@@ -95,9 +88,9 @@ def test_what_is_not_there_is_said_in_one_line(
     run_folder: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
     out = tmp_path / 'out'
-    _check_error(tool('export_hf', tmp_path, out), 'no run folder')
-    _check_error(tool('export_hf', run_folder, out, '--length=0'), 'export.length is 0')
-    _check_error(tool('import_hf', tmp_path / 'nowhere'), 'nowhere')
+    _check_error(tool('export', tmp_path, out), 'no run folder')
+    _check_error(tool('export', run_folder, out, '--length=0'), 'export.length is 0')
+    _check_error(tool('import_', tmp_path / 'nowhere'), 'nowhere')
     assert not out.exists()
 
 
@@ -109,7 +102,7 @@ def _check_error(done: subprocess.CompletedProcess[str], message: str) -> None:
 def test_scale_params_are_written_beside_untouched_weights(
     run_folder: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
-    done = tool('export_hf', run_folder, tmp_path / 'out', '--lam=scale_param', '--length=64')
+    done = tool('export', run_folder, tmp_path / 'out', '--lam=scale_param', '--length=64')
     assert done.returncode == 0, done.stderr
     names = read_header(tmp_path / 'out' / 'model.safetensors').entries
     scales = [name for name in names if name.endswith('scale_param')]

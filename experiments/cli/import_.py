@@ -1,6 +1,18 @@
-"""Work of import_hf.py, behind its flags: reads, checks, loads and saves the model."""
+"""Import of a Hugging Face directory: checks every tensor, describes the model, saves it.
+
+    nope import DIR                   # checks and describes
+    nope import DIR --out=FOLDER      # and saves an Orbax checkpoint of it
+
+Any config reads such a directory itself, by init = 'hf:DIR'; the checkpoint is for everything else
+that reads Orbax, and for `nope export`.
+"""
 
 from __future__ import annotations
+
+from nope.runtime import door, paths
+
+if __name__ == '__main__':  # before what it imports
+    door.enter()
 
 import argparse
 import resource
@@ -8,9 +20,9 @@ import sys
 import time
 from collections.abc import Mapping
 
-import _flags
 import jax
 
+from experiments.cli import flags
 from nope import interop
 from nope.interop.run_folder import write_run
 from nope.model import counts
@@ -19,10 +31,22 @@ from nope.runtime import progress
 from nope.sharding import MeshConfig, make_mesh
 
 
-def main(options: argparse.Namespace) -> None:
-    """Exits with 1 and a message for what cannot be done."""
-    with _flags.ending(ValueError, OSError):
+def main(arguments: list[str] | None = None) -> None:
+    options = _parser().parse_args(arguments)
+    with flags.ending(ValueError, OSError):
         _run(options)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument('directory', type=paths.path, help='config.json and safetensors')
+    parser.add_argument('--out', type=paths.path, help='folder for the Orbax checkpoint')
+    parser.add_argument(
+        '--nope', action='store_true', help='the model was trained without rotation'
+    )
+    return parser
 
 
 def _run(options: argparse.Namespace) -> None:
@@ -67,3 +91,7 @@ def left_out(ignored: Mapping[str, str]) -> list[str]:
         several = f' and {len(names) - 1:,} more' if len(names) > 1 else ''
         lines.append(f'{names[0]}{several} ({reason})')
     return lines
+
+
+if __name__ == '__main__':
+    main()

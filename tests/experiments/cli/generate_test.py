@@ -1,4 +1,4 @@
-"""tools/generate.py on a small model of letters, as a run folder and a Hugging Face directory."""
+"""`nope generate` on a small model of letters, as a run folder and a Hugging Face directory."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ import pytest
 
 from experiments.bench import Bench
 from experiments.build import build
+from experiments.cli import generate as tool
+from experiments.cli import models
 from experiments.execute import execute
 from experiments.plan import make_plan
 from experiments.workspace import Workspace
@@ -33,9 +35,7 @@ from tests import tiny
 from tests.experiments.task_configs import spec_of
 from tests.experiments.task_validation_test import NEVER, small, validated
 from tests.interop import run_folder_test
-from tests.tools.loading import load
 
-tool, work, models = load('generate'), load('_generate'), load('_models')
 CONFIG = tiny.model(attention=None, vocab_size=258)
 EOS, BOS = 256, 257
 NEW = 18  # more than the tokens between two looks for a stop text
@@ -231,7 +231,7 @@ def test_what_is_asked_for_reaches_the_generator(
             asked.append(ended and [ended(0, ids), ended(0, ids[:1])])
             return [ids]
 
-    monkeypatch.setattr(work, 'Generator', Fake)
+    monkeypatch.setattr(tool, 'Generator', Fake)
     tool.main([f'--model=hf:{directory}', '--prompt=x y', '--batch-tokens=7', *arguments])
     stops = '--stop=b' in arguments
     options = dataclasses.replace(expected, stop_ids=(EOS,))
@@ -244,7 +244,7 @@ def test_what_is_asked_for_reaches_the_generator(
 def test_an_output_that_cannot_be_written_is_refused_before_the_model_is_read(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(load('_models'), 'open_model', None)
+    monkeypatch.setattr(models, 'open_model', None)
     (tmp_path / 'file').write_text('')
     said = rf'--output={tmp_path}/file/made\.jsonl cannot be written: '
     with pytest.raises(SystemExit, match=said):
@@ -257,7 +257,7 @@ def test_an_interrupt_ends_in_one_line(
     def interrupted(*given: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(load('_models'), 'open_model', interrupted)
+    monkeypatch.setattr(models, 'open_model', interrupted)
     with pytest.raises(SystemExit) as ended:
         tool.main(['--model=x', '--prompt=a'])
     assert (ended.value.code, capsys.readouterr().err.strip()) == (130, 'stopped')
@@ -266,7 +266,7 @@ def test_an_interrupt_ends_in_one_line(
 def test_a_hugging_face_directory_by_its_path_alone_is_told_apart(
     directory: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(work, 'Generator', None)
+    monkeypatch.setattr(tool, 'Generator', None)
     with pytest.raises(SystemExit, match=rf'say so: --model=hf:{directory}$'):
         tool.main([f'--model={directory}', '--prompt=a'])
 
@@ -300,7 +300,7 @@ def test_what_cannot_be_done_is_said_in_one_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(work, 'Generator', None)  # nothing is computed
+    monkeypatch.setattr(tool, 'Generator', None)  # nothing is computed
     with pytest.raises(SystemExit) as error:
         tool.main([f'--model=hf:{directory}', *arguments])
     assert said in str(error.value) and '\n' not in str(error.value)
@@ -313,7 +313,7 @@ def test_prompts_end_where_the_positions_do(
     run = tmp_path / 'run'
     write_run(run, Described(model, 16), tiny.variables(model), tiny.mesh(), {'path': '/nowhere'})
     (tmp_path / 'prompts.txt').write_text('two\n\nthree\n')
-    monkeypatch.setattr(work, 'Generator', None)
+    monkeypatch.setattr(tool, 'Generator', None)
     asked = [f'--model={run}', f'--prompts={tmp_path / "prompts.txt"}', '--new-tokens=16']
     with pytest.raises(SystemExit, match=r'txt, line 3 has 5 tokens; .* they are 21, .* at 20'):
         tool.main([*asked, '--tokenizer=bytes'])
@@ -361,7 +361,7 @@ def test_a_tokenizer_that_the_model_was_not_trained_with_is_a_warning(
 
 def test_only_the_time_of_compilation_counts_and_once() -> None:
     event = '/jax/core/compile/test'
-    with work.compilation() as spans:
+    with tool.compilation() as spans:
         assert spans.seconds == 0
         jax.monitoring.record_event_duration_secs('/jax/checkpoint/test', 50.0)
         assert spans.seconds == 0

@@ -1,6 +1,31 @@
-"""Work of generate.py, behind its flags: model, prompts, continuations, speed."""
+"""Text generation: continues prompts with a model and prints its speed.
+
+    nope generate --model=hf:DIR --prompt='The passkey is' --new-tokens=32
+    nope generate --model=work/quick/runs/RUN --prompts=FILE --output=made.jsonl
+    nope generate --model=hf:DIR --prompt=... --temperature=0.8 --top-p=0.95 --seed=1
+    nope generate --model=hf:DIR --prompt=... --beams=4 --early-stopping=true
+    nope generate --model=hf:DIR --chat --prompt='What is the capital of France?'
+
+A continuation is greedy, sampled (--temperature above 0) or the best that a beam search finds. It
+ends at the tokenizer's EOS or another eos_token_id of the model's generation_config.json, before
+the first --stop text (in a shell, $'\\n' is a line feed; with beams, one special token), or after
+--new-tokens. A FILE of the suffix .jsonl, .ndjson or .json holds a JSON object of the one field
+"prompt" on each line; any other file a prompt on each line. Empty lines are skipped.
+
+A prompt begins as the tokenizer's own files begin a text, or as --bos and --no-bos say. With --chat
+it is the user's turn of a conversation, and the continuation the answer. What a prompt spells of
+special tokens ("<|im_start|>") is plain text, so that no text can pose as a turn; with --special it
+is the tokens. --output writes a JSON object for each prompt: prompt, continuation, and tokens, the
+ids of the continuation. Tokens per second are over the time in which nothing was compiled, and
+count tokens that a stop text cut off.
+"""
 
 from __future__ import annotations
+
+from nope.runtime import door, paths
+
+if __name__ == '__main__':  # before what it imports
+    door.enter()
 
 import argparse
 import contextlib
@@ -10,12 +35,11 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 
-import _flags
-import _models
-import _prompts
 import jax
 import numpy as np
 
+from experiments.cli import flags, models
+from experiments.cli.prompts import FIELD, Prompt, read
 from nope.checkpoints.errors import CheckpointError
 from nope.data import Continuation, Tokenizer, encode_with_bos, spells_special, split_stops
 from nope.data.prefix import describe_prefix
@@ -24,21 +48,66 @@ from nope.model import ModelConfig
 from nope.runtime.files import write_text
 from nope.sharding import MeshConfig, make_mesh
 
+EARLY_STOPPING: dict[str, bool | str] = {'false': False, 'true': True, 'never': 'never'}
+
+
+def main(arguments: list[str] | None = None) -> None:
+    options = _parser().parse_args(arguments)
+    with flags.ending(ValueError, OSError, CheckpointError):
+        _check(options)
+        _run(options)
+
+
+def _check(options: argparse.Namespace) -> None:
+    """ValueError for options that do not go together."""
+    if not 0 <= options.seed < 2**32:
+        raise ValueError(f'--seed={options.seed}; accepted are 0 to {2**32 - 1}')
+    if '' in options.stop:
+        raise ValueError("--stop is ''; it takes a text of at least one character")
+    if options.temperature == 0 and (options.top_k != 0 or options.top_p != 1):
+        raise ValueError('--top-k and --top-p are for samples, which need a --temperature above 0')
+    if options.beams == 1 and (options.length_penalty != 1 or options.early_stopping != 'false'):
+        raise ValueError('--length-penalty and --early-stopping are for 2 --beams or more')
+    if options.output:
+        flags.check_output(options.output)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    flags.add_model(parser)
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument('--prompt', action='append', help='a text; again for another')
+    source.add_argument('--prompts', type=paths.path, help='file of prompts, one on each line')
+    parser.add_argument('--new-tokens', type=int, default=64, help='at most (default: 64)')
+    parser.add_argument('--stop', action='append', default=[], help='a text; again for another')
+    flags.add_beginning(parser)
+    parser.add_argument(
+        '--special', action='store_true', help='text of special tokens becomes these tokens'
+    )
+    parser.add_argument('--temperature', type=float, default=0.0, help='0 (default): greedy')
+    parser.add_argument('--top-k', type=int, default=0, help='so many tokens; 0 (default) for all')
+    parser.add_argument('--top-p', type=float, default=1.0, help='tokens of this probability')
+    parser.add_argument('--seed', type=int, default=0, help='of samples')
+    parser.add_argument('--beams', type=int, default=1, help='2 or more: beam search')
+    parser.add_argument('--length-penalty', type=float, default=1.0, help='of beam search')
+    parser.add_argument(
+        '--early-stopping', choices=list(EARLY_STOPPING), default='false', help='of beam search'
+    )
+    parser.add_argument('--output', type=paths.path, help='file for JSON lines')
+    return parser
+
+
 COMPILING = '/jax/core/compile/'  # begins the names of the events of JAX's compiler
 
 
-def main(options: argparse.Namespace, early_stopping: bool | str) -> None:
-    """Exits with 1 and a message for what cannot be done. early_stopping: of beam search."""
-    with _flags.ending(ValueError, OSError, CheckpointError):
-        _run(options, early_stopping)
-
-
-def _run(options: argparse.Namespace, early_stopping: bool | str) -> None:
-    how = _how(options, early_stopping)
-    prompts = _prompts.read(options.prompt, options.prompts)
+def _run(options: argparse.Namespace) -> None:
+    how = _how(options)
+    prompts = read(options.prompt, options.prompts)
     mesh = make_mesh(MeshConfig(fsdp=jax.device_count()))
-    found = _models.open_model(options, mesh)
-    tokenizer = _models.tokenizer_of(found, options.tokenizer)
+    found = models.open_model(options, mesh)
+    tokenizer = models.tokenizer_of(found, options.tokenizer)
     special, stops = split_stops(tokenizer, options.stop)
     if stops and how.beams > 1:
         raise ValueError(
@@ -46,7 +115,7 @@ def _run(options: argparse.Namespace, early_stopping: bool | str) -> None:
             'token'
         )
     how = dataclasses.replace(how, stop_ids=(*tokenizer.stop_ids, *special))
-    prefix, chat = _models.prefix(tokenizer, options.bos), _models.chat_of(found, options)
+    prefix, chat = models.prefix(tokenizer, options.bos), models.chat_of(found, options)
     asked = [
         chat.ids(tokenizer, p.text)
         if chat
@@ -116,7 +185,7 @@ def compilation() -> Iterator[Spans]:
 
 def _report(
     options: argparse.Namespace,
-    prompts: Sequence[_prompts.Prompt],
+    prompts: Sequence[Prompt],
     ends: Sequence[tuple[str, np.ndarray]],
 ) -> None:
     found = list(zip(prompts, ends, strict=True))
@@ -128,18 +197,18 @@ def _report(
     finally:  # also where nobody reads what is printed
         if options.output:
             rows = (
-                {_prompts.FIELD: prompt.text, 'continuation': text, 'tokens': ids.tolist()}
+                {FIELD: prompt.text, 'continuation': text, 'tokens': ids.tolist()}
                 for prompt, (text, ids) in found
             )
             write_text(options.output, ''.join(json.dumps(row) + '\n' for row in rows))
 
 
-def _how(options: argparse.Namespace, early_stopping: bool | str) -> Options:
+def _how(options: argparse.Namespace) -> Options:
     return Options(
         new_tokens=options.new_tokens,
         beams=options.beams,
         length_penalty=options.length_penalty,
-        early_stopping=early_stopping,
+        early_stopping=EARLY_STOPPING[options.early_stopping],
         temperature=options.temperature,
         top_k=options.top_k,
         top_p=options.top_p,
@@ -147,7 +216,7 @@ def _how(options: argparse.Namespace, early_stopping: bool | str) -> Options:
     )
 
 
-def _warn_of_special(tokenizer: Tokenizer, prompts: Sequence[_prompts.Prompt]) -> None:
+def _warn_of_special(tokenizer: Tokenizer, prompts: Sequence[Prompt]) -> None:
     spelling = [prompt.where for prompt in prompts if spells_special(tokenizer, prompt.text)]
     if spelling:
         print(
@@ -166,3 +235,7 @@ def _check_length(where: str, tokens: int, new_tokens: int, model: ModelConfig) 
             f'{where} has {tokens} tokens; with --new-tokens={new_tokens} they are '
             f'{tokens + new_tokens}, but {model.describe_position()} positions end at {longest}'
         )
+
+
+if __name__ == '__main__':
+    main()

@@ -1,4 +1,4 @@
-"""tools/_prompts.py: prompts as they are read."""
+"""Prompts of the command line, as they are read."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import pathlib
 
 import pytest
 
-from tests.tools.loading import load
-
-prompts = load('_prompts')
+from experiments.cli import prompts
 
 
 def test_a_file_holds_objects_or_lines_as_its_suffix_says(tmp_path: pathlib.Path) -> None:

@@ -1,6 +1,6 @@
 """Tokenisation of a corpus into token shards, to train from on any number of machines.
 
-    python tools/prepare_data.py --source=jsonl --path=corpus/ --tokenizer=tokenizer.model \\
+    nope prepare --source=jsonl --path=corpus/ --tokenizer=tokenizer.model \\
         --out=shards/corpus --workers=16
 
 Interrupted, the same command continues; the files do not depend on the number of workers. To
@@ -12,7 +12,7 @@ from __future__ import annotations
 from nope.runtime import door, paths
 
 if __name__ == '__main__':  # before what it imports
-    door.enter(__file__)
+    door.enter()
 
 import argparse
 import dataclasses
@@ -21,8 +21,7 @@ import pathlib
 import tempfile
 from typing import Any
 
-import _flags
-
+from experiments.cli import flags
 from nope.data import SPLITS, prepare
 from nope.data.sources import KINDS, PART_BYTES, Shards
 from nope.data.sources.base import MAX_LINE_BYTES
@@ -32,7 +31,7 @@ from nope.data.templates import FILLER
 def main(arguments: list[str] | None = None) -> None:
     options = _parser().parse_args(arguments)
     options.leave_out = tuple(options.leave_out)
-    with _flags.ending(ValueError, OSError, stopped='stopped; the same command goes on from here'):
+    with flags.ending(ValueError, OSError, stopped='stopped; the same command goes on from here'):
         kind = KINDS[options.source]
         _check_read(options)
         names = {field: f'--{field}' for field in vars(options)} | {'source': '--path'}

@@ -1,20 +1,19 @@
-"""tools/run_harness.py on a small model that is a run folder or a Hugging Face directory."""
+"""`nope harness` on a small model that is a run folder or a Hugging Face directory."""
 
 from __future__ import annotations
 
 import json
 import pathlib
-from types import ModuleType
 
 import numpy as np
 import pytest
 
+from experiments.cli import harness as tool
 from nope.interop import Described, Export, save
 from nope.interop.run_folder import write_run
 from tests import tiny
 from tests.evals.harness.documents import DOCUMENTS, write_jsonl
 from tests.model import programs
-from tests.tools.loading import load
 
 CONFIG = tiny.model(attention=None, vocab_size=258)
 WINDOW = 20  # shorter than some questions with their answers
@@ -31,11 +30,6 @@ TASKS = {
     'answers': 'output_type: loglikelihood\ndoc_to_target: " {{sol1}}"\n'
     'metric_list: [{metric: perplexity}, {metric: acc}]\n',
 }
-
-
-@pytest.fixture(scope='module')
-def tool() -> ModuleType:
-    return load('run_harness')
 
 
 @pytest.fixture(scope='module')
@@ -67,7 +61,6 @@ def log_probability(context: str, continuation: str) -> float:
 
 
 def test_a_model_is_measured_as_by_plain_forward_passes(
-    tool: ModuleType,
     run_folder: pathlib.Path,
     include: pathlib.Path,
     capsys: pytest.CaptureFixture[str],
@@ -101,7 +94,6 @@ def test_a_model_is_measured_as_by_plain_forward_passes(
 
 
 def test_the_scores_of_a_directory_are_those_of_the_run_it_was_written_from(
-    tool: ModuleType,
     run_folder: pathlib.Path,
     include: pathlib.Path,
 ) -> None:
@@ -120,7 +112,6 @@ def test_the_scores_of_a_directory_are_those_of_the_run_it_was_written_from(
 
 
 def test_tasks_are_told_the_metadata_and_the_tokenizer_of_the_model(
-    tool: ModuleType,
     run_folder: pathlib.Path,
     include: pathlib.Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -129,12 +120,11 @@ def test_tasks_are_told_the_metadata_and_the_tokenizer_of_the_model(
     described = Described(CONFIG, WINDOW, 'float32', bos=257, eos=256)
     save(directory, tiny.variables(CONFIG), described, tokenizer='bytes')
     told: list[dict] = []
-    work = load('_run_harness')
 
     def report(results: object, tasks: dict, *rest: object) -> None:
         told.extend(task.config.metadata for task in tasks.values())
 
-    monkeypatch.setattr(work, '_report', report)
+    monkeypatch.setattr(tool, '_report', report)
     chosen = ['--tasks=choices', f'--include={include}', '--limit=1']
     tool.main([f'--model=hf:{directory}', *chosen, '--metadata={"max_seq_lengths": [64]}'])
     assert told[0]['max_seq_lengths'] == [64]
@@ -156,7 +146,6 @@ def test_tasks_are_told_the_metadata_and_the_tokenizer_of_the_model(
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_line(
-    tool: ModuleType,
     run_folder: pathlib.Path,
     include: pathlib.Path,
     arguments: list[str],

@@ -1,0 +1,66 @@
+"""A checkpoint made to read further: searches lambda at a length, measures, exports the model.
+
+    nope extend hf:DIR --length=8192 --text=FOLDER
+    nope extend hf:DIR --length=8192 --text=FOLDER --law=log_length --workdir=work/mine
+
+The short form of configs/checkpoints/extend.py, which says what is done: the figure of before and
+after lies in WORKDIR/figures/extend, the exported model in WORKDIR/exports. --text is a folder or
+file of text of the kind the model was trained on. Any other flag of `nope run`
+(`--config.search.steps=100`, `--plan`) is passed on.
+"""
+
+from __future__ import annotations
+
+from nope.runtime import door, paths
+
+if __name__ == '__main__':  # before what it imports
+    door.enter()
+
+import argparse
+import runpy
+import sys
+
+from experiments.config_files import ROOT, place
+
+LAWS = ('constant', 'log_length')  # those of the config
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Becomes `experiments.run`, whose exit status ends the process."""
+    options, more = _parser().parse_known_args(arguments)
+    if stray := [text for text in more if not text.startswith('--')]:
+        _parser().error(f'stray arguments {stray}')
+    sys.argv = [
+        sys.argv[0],
+        f'--config={ROOT / place("extend")}:{options.law}',
+        f'--workdir={options.workdir}',
+        f'--config.init={options.checkpoint}',
+        f'--config.length={options.length}',
+        f'--config.data.source=text:{options.text}',
+        *more,
+    ]
+    runpy.run_module('experiments.run', run_name='__main__', alter_sys=True)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument('checkpoint', type=_checkpoint, metavar='hf:DIR')
+    parser.add_argument('--length', type=int, required=True, help='tokens that it is to read')
+    parser.add_argument('--text', type=paths.path, required=True, help='folder or file of text')
+    parser.add_argument('--law', choices=LAWS, default='constant', help='(default: constant)')
+    parser.add_argument('--workdir', type=paths.path, default='work/extend', help='(default)')
+    return parser
+
+
+def _checkpoint(typed: str) -> str:
+    if not typed.startswith('hf:'):
+        raise argparse.ArgumentTypeError(f'{typed!r}; accepted: hf:DIR, a Hugging Face directory')
+    return paths.expanded(typed)
+
+
+if __name__ == '__main__':
+    main()
