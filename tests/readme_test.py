@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import pathlib
 import re
 import tomllib
@@ -73,25 +74,30 @@ def test_files_named_in_a_page_exist(page: pathlib.Path) -> None:
         assert (ROOT / name).exists(), f'{name}: no such file'
 
 
-def test_every_room_of_the_map_has_a_page() -> None:
-    text = (ROOT / 'README.md').read_text()
-    rooms = re.findall(r'^\| \[([\w/]+)/\]\(([\w/.]+)\)', text, re.MULTILINE)
-    assert len(rooms) > 10
-    for room, page in rooms:
-        assert page == f'{room}/README.md'
+def test_every_page_can_be_reached_from_the_front_page() -> None:
+    reached, todo = set(), [ROOT / 'README.md']
+    while todo:
+        page = todo.pop()
+        reached.add(page)
+        links = [link.partition('#')[0] for link in _LINK.findall(page.read_text())]
+        pages = {(page.parent / link).resolve() for link in links if link.endswith('.md')}
+        todo += sorted(pages & set(PAGES) - reached)
+    assert set(PAGES) == reached
 
 
-def test_the_table_of_figures_has_a_row_for_every_config_of_a_figure() -> None:
-    assert sorted(_figures()) == sorted(CONFIGS)
+def test_the_map_names_files_of_every_layer() -> None:
+    rows = re.findall(r'^\| `([\w./]+)` \|', _under('README.md', '## The map'), re.MULTILINE)
+    assert {row.partition('/')[0] for row in rows} == {'configs', 'experiments', 'nope'}
+    assert all((ROOT / row).is_file() for row in rows)
 
 
-def test_the_front_page_has_every_subject_of_figures_and_names_some_of_its_configs() -> None:
-    page = _under('README.md', '## Figures')
-    rows = re.findall(r'^\| \[(.+?)\]\(.+\| (.+) \|$', page, re.MULTILINE)
-    subjects = _under('configs/README.md', '## Figures').split('\n### ')[1:]
-    assert [subject for subject, _ in rows] == [part.partition('\n')[0] for part in subjects]
-    for (_, named), part in zip(rows, subjects, strict=True):
-        assert set(re.findall(r'`(\w+)`', named)) <= set(_FIGURE.findall(part))
+def test_each_folder_of_configs_has_a_table_of_its_figures() -> None:
+    parts = _under('configs/README.md', '## Figures').split('\n### ')[1:]
+    tables = {part.partition('\n')[0]: sorted(_FIGURE.findall(part)) for part in parts}
+    there: dict[str, list[str]] = {}
+    for name in CONFIGS:
+        there.setdefault(pathlib.Path(config_files.place(name)).parent.name, []).append(name)
+    assert tables == there
 
 
 @pytest.mark.parametrize('page', PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -122,8 +128,10 @@ def test_the_table_of_sources_has_every_kind() -> None:
 
 
 def test_the_table_of_evaluations_has_every_kind() -> None:
-    named = _first_column('experiments/README.md', '## Evaluations')
-    assert named - {'kind'} == set(evaluations.KINDS)
+    named = _first_column('experiments/README.md', '## Evaluations') - {'kind'}
+    assert set(evaluations.KINDS) <= named
+    for name in named - set(evaluations.KINDS):  # of checkpoints alone
+        assert (ROOT / 'nope/evals' / name).is_dir(), name
 
 
 def test_the_table_of_tools_has_every_tool() -> None:
@@ -133,14 +141,22 @@ def test_the_table_of_tools_has_every_tool() -> None:
 
 
 def test_the_table_of_figure_kinds_names_each_kind_with_its_configs() -> None:
-    text = (ROOT / 'experiments/figures/README.md').read_text()
-    rows = re.findall(r'^\| `(\w+)` \| `([\w/.]+)` \| ([^|]+) \|', text, re.MULTILINE)
+    table = _under('experiments/figures/README.md', '## Kinds')
+    rows = re.findall(r'^\| `(\w+)` \| ([^|]+) \|$', table, re.MULTILINE)
     kinds = {name: config_files.module(name) for name in CONFIGS}
     shown = {name: module.get_config().figure.kind for name, module in kinds.items()}
-    assert sorted(kind for kind, _, _ in rows) == sorted(KINDS)
-    for kind, module, configs in rows:
-        assert KINDS[kind].__file__.endswith(f'experiments/figures/{module}')
+    assert sorted(kind for kind, _ in rows) == sorted(KINDS)
+    for kind, configs in rows:
         assert re.findall(r'`(\w+)`', configs) == [n for n in _ordered(shown) if shown[n] == kind]
+
+
+@pytest.mark.parametrize('kind', KINDS)
+def test_a_kind_of_figure_lies_where_its_page_says(kind: str) -> None:
+    stem = kind.removesuffix('_table')
+    name = kind if stem == kind else f'tables.{stem}'
+    module = importlib.import_module(f'experiments.figures.kinds.{name}')
+    made = KINDS[kind]
+    assert made is module or any(made is value for value in vars(module).values())
 
 
 def _ordered(names: Iterable[str]) -> list[str]:
