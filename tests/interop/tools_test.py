@@ -111,7 +111,7 @@ def test_scale_params_are_written_beside_untouched_weights(
 ) -> None:
     done = tool('export_hf', run_folder, tmp_path / 'out', '--lam=scale_param', '--length=64')
     assert done.returncode == 0, done.stderr
-    names = read_header(tmp_path / 'out' / 'model.safetensors').entries
+    names = read_header(tmp_path / 'out' / 'model.safetensors')
     scales = [name for name in names if name.endswith('scale_param')]
     assert len(scales) == CONFIG.layers
     assert names[scales[0]].shape == (CONFIG.heads,)
