@@ -25,14 +25,10 @@ from nope.positions import ByParts, Rotary, Unscaled
 SETTINGS = 'rope_parameters'
 
 
-def both_types(full: Mapping[str, Any], sliding: Mapping[str, Any]) -> dict[str, Any]:
+def both_types(full: dict[str, Any], sliding: dict[str, Any]) -> dict[str, Any]:
     """Keys of transformers 5 for the encodings of both types of layers, each as `rope.write` has
     them."""
-    settings = {
-        name: {'rope_type': 'default', **(keys['rope_scaling'] or {})}
-        | {'rope_theta': keys['rope_theta']}
-        for name, keys in ((kinds.FULL, full), (kinds.SLIDING, sliding))
-    }
+    settings = {kinds.FULL: rope.in_one(full), kinds.SLIDING: rope.in_one(sliding)}
     rest = {key: full[key] for key in full if key not in ('rope_theta', 'rope_scaling')}
     return {**rest, SETTINGS: settings}
 
@@ -73,17 +69,17 @@ class ByType(Decoder):
             if self.sliding_key is not None:
                 base = fields.number(self.sliding_key, base, above=1.0)
             scaling = fields.section('rope_scaling')
-            _check_truncated(scaling)
-            _check_spelling(scaling)
-            _check_original(fields, scaling)
+            if not scaling.has('rope_type'):
+                why = 'stock looks for rope_type alone in this class'
+                scaling.only('type', 'default', why=why)
+            _check_scaling(fields, scaling)
             return rope.read(fields, theta=theta, longest=longest), Rotary(base)
         for key in filter(None, ('rope_theta', 'rope_scaling', self.sliding_key)):
             fields.only(key, why=f'{SETTINGS} has the settings of both types of layers')
         both = fields.section(SETTINGS)
         both.known((kinds.FULL, kinds.SLIDING), 'the types of layers')
         whole, windowed = both.section(kinds.FULL), both.section(kinds.SLIDING)
-        _check_truncated(whole)
-        _check_original(fields, whole)
+        _check_scaling(fields, whole)
         full = rope.read(fields, theta=theta, longest=longest, settings=whole)
         sliding = rope.read(fields, theta=self.sliding_theta, longest=longest, settings=windowed)
         if sliding != Rotary(sliding.base):
@@ -129,23 +125,11 @@ class ByType(Decoder):
         return found[0], found[1]
 
 
-def _check_spelling(settings: Fields) -> None:
-    """ValueError for a kind of scaling that is not called rope_type: stock knows no other name in
-    these classes, and scales nothing."""
-    if not settings.has('rope_type'):
-        settings.only('type', 'default', why='stock looks for rope_type alone in this class')
-
-
-def _check_original(fields: Fields, settings: Fields) -> None:
-    """ValueError for a length of pre-training outside of the settings: stock takes
-    max_position_embeddings where they have none."""
+def _check_scaling(fields: Fields, settings: Fields) -> None:
+    """ValueError for what stock looks for elsewhere than it stands, and so never finds: a ramp of
+    YaRN that is not truncated, and a length of pre-training outside of the settings."""
+    settings.only('truncate', True, why='stock truncates the ramp of one type of layers always')
     scaled = settings.values.get('rope_type') not in (None, 'default')
     if scaled and fields.has(rope.ORIGINAL) and not settings.has(rope.ORIGINAL):
         why = 'stock reads that of the settings alone in this class'
         fields.only(rope.ORIGINAL, fields.values.get('max_position_embeddings'), why=why)
-
-
-def _check_truncated(settings: Fields) -> None:
-    """ValueError for YaRN whose ramp is not truncated: stock looks for that beside the types of
-    layers, and so never finds it."""
-    settings.only('truncate', True, why='stock truncates the ramp of one type of layers always')
