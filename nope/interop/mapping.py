@@ -95,7 +95,10 @@ def halves(layout: Layout) -> Layout:
 def fused(layouts: Sequence[Layout], rows: Sequence[np.ndarray]) -> Layout:
     """One tensor whose rows belong to several parts: rows[i] (indices) to the part that
     layouts[i] reads."""
-    spans = [_span(index) for index in rows]
+    # Rows that follow one another are a slice, without a copy.
+    spans = [
+        slice(index[0], index[-1] + 1) if np.all(np.diff(index) == 1) else index for index in rows
+    ]
 
     def split(array: np.ndarray) -> tuple[np.ndarray, ...]:
         pairs = zip(layouts, spans, strict=True)
@@ -113,12 +116,6 @@ def fused(layouts: Sequence[Layout], rows: Sequence[np.ndarray]) -> Layout:
         return out
 
     return Layout(split, join)
-
-
-def _span(index: np.ndarray) -> np.ndarray | slice:
-    """The rows, as a slice where they follow one another."""
-    start, stop = int(index[0]), int(index[-1]) + 1
-    return slice(start, stop) if np.array_equal(index, np.arange(start, stop)) else index
 
 
 def matrix(name: str, path: tuple[str, ...], layer: int | None, out: int, inputs: int) -> Tensor:
