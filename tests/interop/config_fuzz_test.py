@@ -16,65 +16,15 @@ from hypothesis import strategies as st
 from nope.interop import Described, describe, open_directory, save
 from nope.interop.safetensors import CheckpointFileError
 from nope.model import LayerKind, ModelConfig, counts
-from nope.positions import Alibi, NoPE, Rotary, Yarn
+from nope.positions import NoPE, Rotary, Yarn
 from tests import tiny
+from tests.interop.family_cases import OF_FAMILY, decoder
 
-LLAMA = tiny.model(attention=None, position=Rotary(scaling=Yarn(4.0, 16)), heads=2, kv_heads=1)
-LAYER_NORM: dict[str, Any] = {'norm': 'layer', 'mlp': 'plain', 'tied_head': True, 'kv_heads': 4}
+# Layers of several kinds, of several shapes, RoPE by the type of layer, and nested settings.
 MODELS: dict[str, ModelConfig] = {
-    'llama': LLAMA,
-    'mistral': tiny.model(attention=None, position=Rotary(), window=5),
-    'qwen3': tiny.model(attention=None, position=Rotary(), qk_norm=True),
-    'smollm3': tiny.model(attention=None, pattern=(LayerKind(Rotary()), LayerKind(NoPE()))),
-    'cohere2': tiny.model(
-        attention=None,
-        norm='layer',
-        block='parallel',
-        pattern=(LayerKind(Rotary(), 5), LayerKind(NoPE())),
-    ),
-    'olmo3': tiny.model(
-        attention=None,
-        block='post',
-        qk_norm=True,
-        qk_norm_over='projection',
-        pattern=(LayerKind(Rotary(), 5), LayerKind(Rotary())),
-    ),
-    'exaone4': tiny.model(
-        attention=None,
-        block='post',
-        qk_norm=True,
-        pattern=(LayerKind(Rotary(), 5), LayerKind(NoPE())),
-    ),
-    'gemma3': tiny.model(
-        attention=None,
-        block='both',
-        norm_offset=True,
-        embedding_multiplier=32**0.5,
-        qk_norm=True,
-        tied_head=True,
-        pattern=(LayerKind(Rotary(), 5), LayerKind(Rotary(1e6))),
-    ),
-    'gemma4': tiny.model(
-        attention=None,
-        layers=4,
-        block='both',
-        softmax_scale=1.0,
-        value_norm=True,
-        layer_scale=True,
-        token_width=3,
-        embedding_multiplier=32**0.5,
-        qk_norm=True,
-        tied_head=True,
-        pattern=(
-            LayerKind(Rotary(), 5),
-            LayerKind(Rotary(1e6, share=0.25), head_dim=16),
-            LayerKind(Rotary(), 5, keys_from='earlier'),
-            LayerKind(Rotary(1e6, share=0.25), head_dim=16, keys_from='earlier'),
-        ),
-    ),
-    'mpt': tiny.model(
-        attention=None, position=Alibi(), activation='gelu', mlp_width=128, **LAYER_NORM
-    ),
+    'llama': decoder(position=Rotary(scaling=Yarn(4.0, 16)), heads=2, kv_heads=1),
+    'smollm3': decoder(pattern=(LayerKind(Rotary()), LayerKind(NoPE()))),
+    **{name: OF_FAMILY[name] for name in ('olmo3', 'gemma4_text', 'mpt')},
 }
 JSON = st.recursive(
     st.none()
@@ -152,7 +102,7 @@ def check(folder: pathlib.Path, family: str, data: st.DataObject) -> None:
         # Whether two matrices are one is seen in their values, when they are loaded.
         wanted = dataclasses.replace(MODELS[family], tied_head=found.tied_head)
         assert counts.parameters(found) == counts.parameters(wanted)
-        assert (found.layers, found.width) == (wanted.layers, 32)
+        assert (found.layers, found.width) == (wanted.layers, wanted.width)
     finally:
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()

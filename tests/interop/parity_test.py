@@ -111,22 +111,13 @@ def test_layers_that_stock_does_not_rotate_have_no_positions(
     assert not all(turning)
 
 
-@pytest.mark.parametrize('name', ['llama', 'qwen3, windows', 'olmo3, two bases'])
+@pytest.mark.parametrize('name', ['llama', 'olmo3, two bases', 'exaone4, no windows'])
 def test_layers_that_stock_rotates_have_positions(
     imported: Callable[[str], Imported], name: str
 ) -> None:
     found = imported(name)
     assert all(turning_layers(stock.restore(found.folder)))
     assert not any(found.model.without_position)
-
-
-def test_layers_of_exaone_turn_where_none_has_a_window(
-    imported: Callable[[str], Imported],
-) -> None:
-    """The same layers, of which stock rotates all or none by whether there is a window to name."""
-    turning, still = imported('exaone4, no windows'), imported('exaone4, no positions')
-    assert all(turning_layers(stock.restore(turning.folder)))
-    assert not any(turning.model.without_position) and all(still.model.without_position)
 
 
 def test_positions_are_of_no_account_to_a_model_that_stock_does_not_rotate(
@@ -141,14 +132,6 @@ def test_positions_are_of_no_account_to_a_model_that_stock_does_not_rotate(
             for places in (np.arange(LONGEST), 3 * np.arange(LONGEST) + 7)
         )
         assert np.array_equal(as_they_are, stretched) == same
-
-
-def test_continuations_at_one_length(imported: Callable[[str], Imported]) -> None:
-    """Where nothing follows the length, it is of no account."""
-    found = imported('llama')
-    expected = stock.generate(stock.restore(found.folder), PROMPT, NEW_TOKENS)
-    actual = stock.greedy(found.model, found.variables, PROMPT, NEW_TOKENS, length=LONGEST)
-    np.testing.assert_array_equal(actual, expected)
 
 
 def test_the_attention_that_is_used_computes_the_same(imported: Callable[[str], Imported]) -> None:

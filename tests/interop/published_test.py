@@ -139,42 +139,6 @@ def test_exaone4_has_no_positions_in_every_fourth_layer() -> None:
     assert counts.parameters(about.model) == 32_003_216_384
 
 
-GEMMA3_1B: dict[str, Any] = {
-    'architectures': ['Gemma3ForCausalLM'],
-    'attention_bias': False,
-    'attn_logit_softcapping': None,
-    'bos_token_id': 2,
-    'cache_implementation': 'hybrid',
-    'eos_token_id': 1,
-    'final_logit_softcapping': None,
-    'head_dim': 256,
-    'hidden_activation': 'gelu_pytorch_tanh',
-    'hidden_size': 1152,
-    'intermediate_size': 6912,
-    'max_position_embeddings': 32768,
-    'model_type': 'gemma3_text',
-    'num_attention_heads': 4,
-    'num_hidden_layers': 26,
-    'num_key_value_heads': 1,
-    'query_pre_attn_scalar': 256,
-    'rms_norm_eps': 1e-06,
-    'rope_local_base_freq': 10000,
-    'rope_scaling': None,
-    'rope_theta': 1000000,
-    'sliding_window': 512,
-    'sliding_window_pattern': 6,
-    'torch_dtype': 'bfloat16',
-    'vocab_size': 262144,
-}
-
-
-def test_gemma3_sees_every_key_in_every_sixth_layer() -> None:
-    model = described(GEMMA3_1B).model
-    assert model.pattern == (*(LayerKind(Rotary(), 512),) * 5, LayerKind(Rotary(1e6)))
-    assert model.tied_head and model.activation == 'gelu_tanh' and model.softmax_scale is None
-    assert counts.parameters(model) == 999_885_952
-
-
 # The text model of 4B says in its config only where it differs from the class.
 GEMMA3_4B: dict[str, Any] = {
     'architectures': ['Gemma3ForConditionalGeneration'],
@@ -404,11 +368,3 @@ def test_phi4_mini_turns_three_quarters_of_a_head_by_longrope() -> None:
     assert position.scaling.multiplier == longrope_multiplier(32.0, 4096)
     assert (about.train_length, about.longest) == (4096, 131_072)
     assert counts.parameters(about.model) == 3_836_021_760
-
-
-def test_a_written_phi4_mini_has_its_multiplier_by_the_ratio_of_lengths_too() -> None:
-    """Some programs take no `attention_factor`."""
-    about = described(PHI4_MINI)
-    written = family_of(PHI4_MINI, NONE).write_config(about.model, about)
-    del written['rope_scaling']['attention_factor']
-    assert described(written).model == about.model
