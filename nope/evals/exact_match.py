@@ -49,14 +49,13 @@ from nope.data.tokenizers import Tokenizer
 from nope.evals.forward import Progress
 from nope.evals.generation import Generator, Options
 from nope.evals.samples import SampleLog
-from nope.evals.scoring import Score
 from nope.records import Measure, Records
 from nope.runtime.errors import FieldError
 
 CHUNK = 2048  # examples that are asked between two writes to the log, at most
 
 
-class Question(NamedTuple):
+class ExampleQuestion(NamedTuple):
     """One example. split: 'validation', of the lengths of training, or 'test'. number: among those
     of its split and length."""
 
@@ -80,7 +79,7 @@ class Asked:
 
     task: Task
     tokenizer: Tokenizer
-    questions: tuple[Question, ...]
+    questions: tuple[ExampleQuestion, ...]
     limit: int
     keep_long: bool = False
 
@@ -96,11 +95,11 @@ class Asked:
         )
 
     @functools.cached_property
-    def fitting(self) -> frozenset[Question]:
+    def fitting(self) -> frozenset[ExampleQuestion]:
         """Those whose prompt and target, EOS included, have no more tokens than the limit."""
         return frozenset(q for q in self.questions if self.ids(q).length + 1 <= self.limit)
 
-    def ids(self, question: Question) -> Tokenised:
+    def ids(self, question: ExampleQuestion) -> Tokenised:
         return tokenised(self.task, self.tokenizer, question.example)
 
     @functools.cached_property
@@ -119,7 +118,7 @@ def ask(data: TaskData, tests: int | None, limit: int, keep_long: bool = False) 
         number = seen[split, example.length]
         seen[split, example.length] += 1
         if tests is None or number < tests:
-            chosen.append(Question(split, number, example))
+            chosen.append(ExampleQuestion(split, number, example))
     if not chosen:
         raise ValueError(f'{data.task.name} has no example that is held out')
     return Asked(data.task, data.load_tokenizer(), tuple(chosen), limit, keep_long)
@@ -168,12 +167,17 @@ def run(generator: Generator, asked: Asked, log: SampleLog, progress: Progress =
     that does not parse, and `too_long` the number of examples that do not fit into the limit.
     Rows of the log, by 'split/length/number': correct; prompt, reference and prediction, the text
     that was written (up to the first wrong token where `whole` is False); matched, the target's
-    leading tokens that are right; steps, right_steps, parsed and problem of a scratchpad. Questions
-    that it has are not asked again.
+    leading tokens that are right; steps, right_steps, parsed and problem of a scratchpad. What it
+    has is not asked again.
     """
     missing = [question for question in asked.questions if question.name not in log]
-    long = [question for question in missing if question not in asked.fitting]
-    log.append({question.name: _unanswered(asked, question) for question in long})
+    log.append(
+        {
+            question.name: _row(asked, question, 0, False, '') | {'correct': False}
+            for question in missing
+            if question not in asked.fitting
+        }
+    )
     missing = [question for question in missing if question in asked.fitting]
     for start in progress(range(0, len(missing), CHUNK)):
         chunk = missing[start : start + CHUNK]
@@ -215,26 +219,42 @@ def _share(rows: Sequence[dict[str, Any]], split: str) -> float | None:
     return float(np.mean(found)) if found else None
 
 
-def _rows(generator: Generator, asked: Asked, chunk: Sequence[Question]) -> list[dict[str, Any]]:
-    """The log's rows of some questions."""
+def _rows(
+    generator: Generator, asked: Asked, chunk: Sequence[ExampleQuestion]
+) -> list[dict[str, Any]]:
+    """The log's rows of some questions: as the pass decides them, or what decoding writes."""
     ids = [asked.ids(question) for question in chunk]
     scores = generator.score([x.prompt for x in ids], [x.target for x in ids], written=True)
-    rows = [_row(asked, *given) for given in zip(chunk, ids, scores, strict=True)]
-    if asked.task.form is answers.WHOLE:
+    whole, eos = asked.task.form is answers.WHOLE, asked.tokenizer.eos_id
+    rows = []
+    for question, x, score in zip(chunk, ids, scores, strict=True):
+        matched = int(np.logical_and.accumulate(score.greedy).sum())
+        made = score.best[: matched + 1]
+        right = matched == len(x.target)
+        text = question.example.target if right else asked.tokenizer.decode(made)
+        row = _row(asked, question, matched, bool(made[-1] == eos), text, right or not whole)
+        rows.append(row)
+    waiting = [] if whole else [i for i, row in enumerate(rows) if not row['whole']]
+    if not waiting:
         return rows
-    open_ended = [i for i, row in enumerate(rows) if not row['whole']]
-    prompts = [ids[i].prompt for i in open_ended]
-    if not prompts:
-        return rows
-    options = Options(new_tokens=asked.room, stop_ids=(asked.tokenizer.eos_id,))
-    for i, made in zip(open_ended, generator.generate(prompts, options), strict=True):
-        rows[i] |= _verdict(asked, chunk[i].example, asked.tokenizer.decode(made)) | {'whole': True}
+    options = Options(new_tokens=asked.room, stop_ids=(eos,))
+    made = generator.generate([ids[i].prompt for i in waiting], options)
+    for i, written in zip(waiting, made, strict=True):
+        text = asked.tokenizer.decode(written)
+        rows[i] = _row(asked, chunk[i], rows[i]['matched'], True, text)
     return rows
 
 
-def _asked_for(asked: Asked, question: Question, matched: int, whole: bool) -> dict[str, Any]:
-    """Fields of a log row that describe its question, and how much of it the pass decided."""
-    return {
+def _row(
+    asked: Asked,
+    question: ExampleQuestion,
+    matched: int,
+    whole: bool,
+    text: str,
+    checked: bool = True,
+) -> dict[str, Any]:
+    """A question's row. text: predicted. checked: whether that decides; it is wrong otherwise."""
+    row = {
         'split': question.split,
         'length': question.example.length,
         'matched': matched,
@@ -242,25 +262,9 @@ def _asked_for(asked: Asked, question: Question, matched: int, whole: bool) -> d
         'reference': question.example.target,
         'whole': whole,
     }
-
-
-def _unanswered(asked: Asked, question: Question) -> dict[str, Any]:
-    """The row of a question that does not fit into the limit."""
-    row = _asked_for(asked, question, matched=0, whole=False)
-    return {**row, **_verdict(asked, question.example, ''), 'correct': False}
-
-
-def _row(asked: Asked, question: Question, ids: Tokenised, score: Score) -> dict[str, Any]:
-    """A question as the pass decides it."""
-    eos, example = asked.tokenizer.eos_id, question.example
-    matched = int(np.logical_and.accumulate(score.greedy).sum())
-    made = score.best[: matched + 1]
-    row = _asked_for(asked, question, matched, whole=bool(made[-1] == eos))
-    if matched == len(ids.target):
-        return {**row, **_verdict(asked, example, example.target)}
-    if asked.task.form is answers.WHOLE:
-        return {**row, 'correct': False, 'prediction': asked.tokenizer.decode(made)}
-    return {**row, **_verdict(asked, example, asked.tokenizer.decode(made))}
+    if not checked:
+        return {**row, 'correct': False, 'prediction': text}
+    return {**row, **_verdict(asked, question.example, text)}
 
 
 def _verdict(asked: Asked, example: Example, text: str) -> dict[str, Any]:

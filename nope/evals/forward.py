@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import flax.struct
@@ -24,7 +24,7 @@ Progress = Callable[[Iterable], Iterable]
 _EXACT = jax.lax.Precision.HIGHEST
 
 
-class Sums(flax.struct.PyTreeNode):
+class WindowSums(flax.struct.PyTreeNode):
     """Sums over windows: loss and its square [T]; entropy, and what there is of the attention's
     shape, [L, N, T] or None; of every resample the loss, and the entropy's mean over layers and
     heads, [R, T] or None."""
@@ -78,13 +78,23 @@ def means(
     batching.check_ids(blocks, config.vocab_size)
     if batch_size < 1:
         raise ValueError(f'batch_size is {batch_size}; it must be at least 1')
-    total: Sums | None = None
-    pending: Sums | None = None
+    total: WindowSums | None = None
+    pending: WindowSums | None = None
     counts_WR = None if of_document is None else bootstrap.of_windows(of_document)
-    for batch, weights, counts_BR in progress(list(_batches(blocks, batch_size, mesh, counts_WR))):
+    parts = sharding.batch_parts(mesh)
+    size = -(-min(batch_size, len(blocks)) // parts) * parts  # equal batches that the mesh divides
+    place = functools.partial(sharding.put, sharding=sharding.rows(mesh))
+    for start in progress(range(0, len(blocks), size)):
+        batch = blocks[start : start + size]
+        missing = size - len(batch)
+        # The last one is padded with windows of weight 0, which are in no resample.
+        weights = np.concatenate([np.ones(len(batch)), np.zeros(missing)]).astype(np.float32)
+        batch = np.concatenate([batch, np.repeat(batch[:1], missing, axis=0)])
         with sharding.use(mesh):
-            place = functools.partial(sharding.put, sharding=sharding.rows(mesh))
-            counted = None if counts_BR is None else place(counts_BR)
+            counted = None
+            if counts_WR is not None:
+                counts_BR = counts_WR[start : start + size]
+                counted = place(np.pad(counts_BR, ((0, missing), (0, 0))))
             given = (variables, place(batch), place(weights))
             sums = batch_sums(config, entropy, *given, span, counted)
         if pending is not None:
@@ -116,7 +126,7 @@ def batch_sums(
     weights_B: jax.Array,
     span: int | None = None,
     counts_BR: jax.Array | None = None,
-) -> Sums:
+) -> WindowSums:
     """Sums over the windows of one batch [B, T + 1], each counted `weights_B` times, and of every
     resample `counts_BR` times."""
     output = apply(config, variables, blocks[:, :-1], entropy=entropy, span=span)
@@ -135,7 +145,7 @@ def batch_sums(
 
     # Each None where it was not asked for.
     entropy_BT = None if output.entropy is None else output.entropy.mean(axis=(0, 2))
-    return Sums(
+    return WindowSums(
         loss=over_windows(nll_BT),
         loss_square=over_windows(jnp.square(nll_BT)),
         entropy=jax.tree.map(by_layer, output.entropy),
@@ -145,22 +155,6 @@ def batch_sums(
     )
 
 
-def _batches(
-    blocks: np.ndarray, batch_size: int, mesh: Mesh, counts_WR: np.ndarray | None = None
-) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray | None]]:
-    """Equal batches that the mesh divides, the last one padded with windows of weight 0, which are
-    in no resample."""
-    parts = sharding.batch_parts(mesh)
-    size = -(-min(batch_size, len(blocks)) // parts) * parts
-    for start in range(0, len(blocks), size):
-        batch = blocks[start : start + size]
-        missing = size - len(batch)
-        weights = np.concatenate([np.ones(len(batch)), np.zeros(missing)]).astype(np.float32)
-        padded = np.concatenate([batch, np.repeat(batch[:1], missing, axis=0)])
-        counts = None if counts_WR is None else counts_WR[start : start + size]
-        yield padded, weights, None if counts is None else np.pad(counts, ((0, missing), (0, 0)))
-
-
-def _add(total: Sums | None, sums: Sums) -> Sums:
+def _add(total: WindowSums | None, sums: WindowSums) -> WindowSums:
     fetched = jax.tree.map(lambda x: np.asarray(x, np.float64), sharding.fetch(sums))
     return fetched if total is None else jax.tree.map(np.add, total, fetched)

@@ -126,10 +126,26 @@ def run(
     Raises ValueError as `plans`, before anything is computed; also for lengths that are repeated,
     or longer than the position encoding is defined for, and for a loss that is not finite.
     """
-    models = _of_every_length(config, variables, lengths)
+    if not lengths or len(set(lengths)) != len(lengths):
+        raise ValueError(f'lengths {tuple(lengths)}: must be one or more, each of them once')
+    if config.longest is not None and max(lengths) > config.longest:
+        raise ValueError(
+            f'length {max(lengths)}: {config.describe_position()} positions end at {config.longest}'
+        )
+    models = [variables] * len(lengths) if isinstance(variables, Mapping) else variables
+    if len(models) != len(lengths):
+        raise ValueError(f'variables of {len(models)} models for {len(lengths)} lengths')
     found = plans(documents.lengths, lengths, stride=stride, budget=budget, aligned=aligned)
     for p in found:
-        _describe(p, stride, budget, documents)
+        _log.info(
+            'window %d: %d tokens scored in %d windows of %d documents (%s)',
+            *(p.window, stride * len(p), len(p), p.documents_used, documents.description),
+        )
+        if len(p) < budget // stride:
+            _log.warning(
+                'window %d: only %d of %d windows exist in %s',
+                *(p.window, len(p), budget // stride, documents.description),
+            )
     batches = [
         (model, p, rows, size)
         for model, p in zip(models, found, strict=True)
@@ -165,41 +181,6 @@ def loss_sums(
         hidden_BSD, output.head, tokens_BW[:, -stride:], cap=config.logit_cap
     )
     return nll_BS.sum(axis=1)
-
-
-def _of_every_length(
-    config: ModelConfig, variables: Variables | Sequence[Variables], lengths: Sequence[int]
-) -> Sequence[Variables]:
-    if not lengths or len(set(lengths)) != len(lengths):
-        raise ValueError(f'lengths {tuple(lengths)}: must be one or more, each of them once')
-    if config.longest is not None and max(lengths) > config.longest:
-        raise ValueError(
-            f'length {max(lengths)}: {config.describe_position()} positions end at {config.longest}'
-        )
-    if isinstance(variables, Mapping):
-        return [variables] * len(lengths)
-    if len(variables) != len(lengths):
-        raise ValueError(f'variables of {len(variables)} models for {len(lengths)} lengths')
-    return variables
-
-
-def _describe(plan: WindowPlan, stride: int, budget: int, documents: Documents) -> None:
-    _log.info(
-        'window %d: %d tokens scored in %d windows of %d documents (%s)',
-        plan.window,
-        stride * len(plan),
-        len(plan),
-        plan.documents_used,
-        documents.description,
-    )
-    if len(plan) < budget // stride:
-        _log.warning(
-            'window %d: only %d of %d windows exist in %s',
-            plan.window,
-            len(plan),
-            budget // stride,
-            documents.description,
-        )
 
 
 def _batches(
@@ -239,7 +220,16 @@ def _records(
     """Records computed from the log's rows alone."""
     by_window = [np.array([log[key]['loss'] for key in plan.keys]) for plan in plans]
     loss = np.asarray([np.mean(losses_W) for losses_W in by_window])
-    resampled = _resampled(plans, by_window)
+    # Resamples are of the documents that some length uses, the same ones at every length. There are
+    # none where a length uses too few, or has none in a resample.
+    used = np.unique(np.concatenate([plan.documents for plan in plans]))
+    counts_DR, resampled = bootstrap.counts(len(used)), None
+    if counts_DR is not None and min(p.documents_used for p in plans) >= bootstrap.LEAST:
+        counts = [counts_DR[np.searchsorted(used, plan.documents)] for plan in plans]
+        windows = [counts_WR.sum(axis=0) for counts_WR in counts]
+        if all(windows_R.all() for windows_R in windows):
+            sums = [loss_W @ counts_WR for loss_W, counts_WR in zip(by_window, counts, strict=True)]
+            resampled = np.stack(sums, axis=1) / np.stack(windows, axis=1)
     axes = ('length',)
     return Records(
         attributes={
@@ -258,20 +248,3 @@ def _records(
         },
         coordinates={'length': np.array([plan.window for plan in plans])},
     )
-
-
-def _resampled(plans: Sequence[WindowPlan], by_window: Sequence[np.ndarray]) -> np.ndarray | None:
-    """Losses [R, length] of every resample of the documents that some length uses, the same ones
-    at every length; None where a length uses too few."""
-    used = np.unique(np.concatenate([plan.documents for plan in plans]))
-    counts_DR = bootstrap.counts(len(used))
-    if counts_DR is None or min(plan.documents_used for plan in plans) < bootstrap.LEAST:
-        return None
-    found = []
-    for plan, losses_W in zip(plans, by_window, strict=True):
-        counts_WR = counts_DR[np.searchsorted(used, plan.documents)]
-        windows_R = counts_WR.sum(axis=0)
-        if not windows_R.all():  # a resample without any of this length's documents
-            return None
-        found.append(losses_W @ counts_WR / windows_R)
-    return np.stack(found, axis=1)

@@ -85,22 +85,11 @@ def test_one_file(single: pathlib.Path) -> None:
         directory.read('d')
 
 
-def test_one_file_of_another_name(single: pathlib.Path) -> None:
-    (single / 'model.safetensors').rename(single / 'weights.safetensors')
-    assert_holds_arrays(open_directory(single))
-
-
 def test_several_files_with_an_index(sharded: pathlib.Path) -> None:
     directory = open_directory(sharded)
     assert directory.checksums == {}
     assert {n: t.file.name for n, t in directory.tensors.items()} == WEIGHT_MAP
     assert_holds_arrays(directory)
-
-
-def test_files_beside_those_of_the_index_are_left_alone(sharded: pathlib.Path) -> None:
-    (sharded / 'adapter.safetensors').write_text('not one')
-    (sharded / 'training_args.bin').write_text('a pickle')
-    assert_holds_arrays(open_directory(sharded))
 
 
 @pytest.mark.parametrize('there', [True, False])

@@ -27,7 +27,6 @@ from tests.interop.family_cases import (
     bloom,
     both_ends,
     decoder,
-    described,
     mpt,
 )
 from tests.interop.family_sizes_test import LIT_NAMES
@@ -131,10 +130,3 @@ def test_what_no_stock_class_computes_is_not_written(config: ModelConfig, reason
     message = str(refusal.value)
     assert reason in message
     assert all(f'{name}: ' in message for name in BY_NAME)
-
-
-def test_lit_gpt_is_not_written() -> None:
-    config = decoder(position=ROTARY)
-    assert BY_NAME['lit-gpt'].unwritable(config)
-    with pytest.raises(ValueError, match='only read'):
-        BY_NAME['lit-gpt'].write_config(config, described(config))

@@ -202,15 +202,6 @@ def test_a_product_with_lambda_may_be_rounded_to_zero(tmp_path: pathlib.Path) ->
     assert not found.any()
 
 
-def test_lambda_is_read_where_it_is(tmp_path) -> None:
-    variables = tiny.varied_lam(LLAMA)
-    directory = open_directory(save(tmp_path / 'scaled', LLAMA, variables, lam='scale_param'))
-    mesh = sharding.make_mesh(MeshConfig(1, 4, 2, 1))
-    found = load(directory, found_model(directory), mesh)
-    tiny.assert_same(found, variables)
-    assert found['lam']['head'].sharding.is_fully_replicated
-
-
 def test_what_is_loaded_may_be_donated(folders: Mapping[str, pathlib.Path]) -> None:
     """No two parameters share a buffer, and none is memory of numpy's."""
     directory = open_directory(folders['llama'])
@@ -353,18 +344,6 @@ def test_a_tied_head_may_be_there_twice_but_not_differ(
     with pytest.raises(CheckpointFileError, match=r'word_embeddings.*lm_head\.weight.* differ'):
         load(other, found_model(other), tiny.mesh())
     assert reads.most_tensors == 1
-
-
-def test_a_value_that_is_no_number_is_refused(
-    folders: Mapping[str, pathlib.Path], tmp_path
-) -> None:
-    name = 'model.norm.weight'
-    array = open_directory(folders['llama']).read(name).copy()
-    array[3] = np.nan
-    rewritten(folders['llama'], tmp_path, {name: array})
-    directory = open_directory(tmp_path)
-    with pytest.raises(CheckpointFileError, match=r'model\.norm\.weight.*not finite.*\(3,\)'):
-        load(directory, found_model(directory), tiny.mesh())
 
 
 def test_nothing_is_written_over(folders: Mapping[str, pathlib.Path], tmp_path) -> None:

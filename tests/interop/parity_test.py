@@ -134,16 +134,6 @@ def test_positions_are_of_no_account_to_a_model_that_stock_does_not_rotate(
         assert np.array_equal(as_they_are, stretched) == same
 
 
-def test_the_attention_that_is_used_computes_the_same(imported: Callable[[str], Imported]) -> None:
-    """All else is compared with the reference."""
-    found = imported('smollm3, windows')
-    model = describe(open_directory(found.folder)).model
-    assert model.attention is None
-    expected = stock.logits(stock.restore(found.folder), TOKENS)
-    actual = stock.our_logits(model, found.variables, TOKENS)
-    np.testing.assert_allclose(actual, expected, rtol=0, atol=TOLERANCE)
-
-
 @pytest.mark.parametrize(('name', 'exponent'), [('mpt', 11), ('mpt, 6 heads', 4)])
 def test_other_exponents_of_mpt(
     imported: Callable[[str], Imported], tmp_path, name: str, exponent: int

@@ -215,19 +215,10 @@ def test_what_stock_models_lack_is_not_written(rotary: Rotary, reason: str) -> N
     assert reason in (rope.unwritable(rotary, H) or '')
 
 
-def test_all_dimensions_by_number_are_all_dimensions() -> None:
-    assert rope.unwritable(Rotary(dims=H), H) is None
-
-
 def test_what_a_config_leaves_out_is_the_class_s_own() -> None:
     settings = {'rope_scaling': {'type': 'dynamic', 'factor': 2.0}}
     found = rope.read(Fields(settings), theta=2e6, longest=512)
     assert found == Rotary(2e6, DynamicNTK(2.0, 512))
-
-
-def test_the_original_length_may_stand_outside() -> None:
-    config = {'rope_scaling': {'type': 'yarn', 'factor': 2.0}, ORIGINAL: 512}
-    assert read(config) == Rotary(scaling=Yarn(2.0, 512))
 
 
 SHARE = 'partial_rotary_factor'

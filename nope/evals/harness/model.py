@@ -80,7 +80,7 @@ def adapter(
 
 
 @dataclasses.dataclass(frozen=True)
-class _Text:
+class _TextRequest:
     """A text to generate. turn: counts those that are alike, where they are sampled."""
 
     prompt: tuple[int, ...]
@@ -203,7 +203,7 @@ class Requests:
         ValueError, before anything is generated, where generation_kwargs are not accepted or leave
         no room for a context.
         """
-        turns: collections.Counter[_Text] = collections.Counter()
+        turns: collections.Counter[_TextRequest] = collections.Counter()
         asked = []
         for request in requests:
             text = self._text(request)
@@ -253,7 +253,7 @@ class Requests:
             for score in self._generator.score(contexts, continuations)
         ]
 
-    def _text(self, request: Any) -> _Text:
+    def _text(self, request: Any) -> _TextRequest:
         context, arguments = request.args
         try:
             options, until = options_of(
@@ -270,9 +270,9 @@ class Requests:
         except ValueError as error:
             raise ValueError(f'task {request.task_name}: {error}') from error
         ids = self.tok_encode(context) or [self.prefix_token_id]
-        return _Text(tuple(self._last(ids, room)), options, until, turn=0)
+        return _TextRequest(tuple(self._last(ids, room)), options, until, turn=0)
 
-    def _generate(self, asked: Sequence[_Text], options: Options) -> list[Row]:
+    def _generate(self, asked: Sequence[_TextRequest], options: Options) -> list[Row]:
         """The texts; a row that has reached a string of its `until` goes no further (beams do)."""
 
         texts = [Continuation(self._tokenizer, _ids(()), text.until) for text in asked]

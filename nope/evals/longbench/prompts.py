@@ -12,7 +12,7 @@ from nope.data.chat import Chat, prompt_ids
 from nope.data.prefix import encode_with_bos, prefix_of
 from nope.data.tokenizers import Tokenizer
 from nope.evals.longbench.datasets import CONTINUED, DATASETS, MOST_NEW_TOKENS
-from nope.evals.longbench.reading import Sample
+from nope.evals.longbench.reading import LongBenchSample
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +22,7 @@ _LEAST_MARGIN = 12
 
 
 @dataclasses.dataclass(frozen=True)
-class Prompt:
+class LongBenchPrompt:
     """ids: [n] int32, with the prefix where there is one. truncated: the middle was left out."""
 
     ids: np.ndarray
@@ -62,13 +62,13 @@ def check_settings(tokenizer: Tokenizer, max_length: int, bos: bool | None) -> N
 
 
 def prompt(
-    sample: Sample,
+    sample: LongBenchSample,
     tokenizer: Tokenizer,
     *,
     max_length: int,
     bos: bool | None,
     chat: Chat | None = None,
-) -> Prompt:
+) -> LongBenchPrompt:
     """Prompt of a sample in its data set's template; a long one is truncated in the middle.
 
     bos: as `nope.data.prefix` has it; the prefix counts. Of more than max_length ids the first and
@@ -83,4 +83,4 @@ def prompt(
         half = max_length // 2
         text = tokenizer.decode(ids[:half]) + tokenizer.decode(ids[-half:])
     asks = None if DATASETS[sample.dataset].category in CONTINUED else chat
-    return Prompt(prompt_ids(tokenizer, text, bos, asks), truncated)
+    return LongBenchPrompt(prompt_ids(tokenizer, text, bos, asks), truncated)

@@ -24,7 +24,7 @@ _FIELDS = ('input', 'context', 'answers', 'all_classes', 'length')
 
 
 @dataclasses.dataclass(frozen=True)
-class Sample:
+class LongBenchSample:
     """One question: `dataset` is a key of DATASETS, `index` counts its samples from 0."""
 
     dataset: str
@@ -66,7 +66,7 @@ def check(folder: pathlib.Path, names: Sequence[str] = tuple(DATASETS)) -> None:
 
 def read(
     folder: pathlib.Path, names: Sequence[str] = tuple(DATASETS), limit: int | None = None
-) -> list[Sample]:
+) -> list[LongBenchSample]:
     """The samples of the data sets `names`, in that order; of each the first `limit`.
 
     Errors as `check`, in what is read; ValueError for a limit below 1.
@@ -96,7 +96,7 @@ def _file(folder: pathlib.Path, name: str) -> pathlib.Path:
     return folder / f'{name}.jsonl'
 
 
-def _samples(folder: pathlib.Path, dataset: Dataset) -> Iterator[Sample]:
+def _samples(folder: pathlib.Path, dataset: Dataset) -> Iterator[LongBenchSample]:
     """Lines of white space alone are no samples."""
     path = _file(folder, dataset.name)
     index = 0
@@ -115,7 +115,7 @@ def _samples(folder: pathlib.Path, dataset: Dataset) -> Iterator[Sample]:
         raise ValueError(f'{path}: there is no sample in it')
 
 
-def _sample(dataset: Dataset, index: int, line: bytes) -> Sample:
+def _sample(dataset: Dataset, index: int, line: bytes) -> LongBenchSample:
     """ValueError saying what is wrong with the line."""
     row = parse_row(line)
     missing = [name for name in _FIELDS if name not in row]
@@ -127,7 +127,7 @@ def _sample(dataset: Dataset, index: int, line: bytes) -> Sample:
     answers, classes = row['answers'], row['all_classes']
     _require(row, 'answers', 'a list of one or more texts', _are_texts(answers) and answers)
     _require(row, 'all_classes', 'null or a list of texts', classes is None or _are_texts(classes))
-    sample = Sample(
+    sample = LongBenchSample(
         dataset=dataset.name,
         index=index,
         input=row['input'],

@@ -83,7 +83,8 @@ def run(
     taken = {n: np.flatnonzero(documents.lengths >= n)[: budget // n] for n in lengths}
     waiting = [(n, d) for n in lengths for d in taken[n].tolist() if _key(n, d) not in log]
     model = Evaluator(generator, tokenizer, '')
-    for batch in progress(_batches(waiting, batch_size)):
+    starts = range(0, len(waiting), batch_size)
+    for batch in progress([waiting[start : start + batch_size] for start in starts]):
         texts = [
             _text(documents, document, length, tokenizer, evaluator) for length, document in batch
         ]
@@ -97,7 +98,7 @@ def run(
     return _records(taken, log, rule, documents, budget, described)
 
 
-class _Text(NamedTuple):
+class _JudgedText(NamedTuple):
     """Ids that the model and the evaluator read, int32, and the spans of both [ids, 2] int64, with
     empty ones for a prefix; None where they read the same tokens."""
 
@@ -112,14 +113,14 @@ def _text(
     length: int,
     tokenizer: Tokenizer,
     evaluator: Evaluator | None,
-) -> _Text:
+) -> _JudgedText:
     tokens = documents.windows(np.asarray([document]), np.asarray([length]), length)[0]
     if evaluator is None or evaluator.tokenizer.fingerprint == tokenizer.fingerprint:
-        return _Text(tokens, tokens, None)
+        return _JudgedText(tokens, tokens, None)
     bos = bool(documents.prefix)
     text = tokenizer.decode(tokens[len(documents.prefix) :])
     own, judged = (_framed(each, text, bos) for each in (tokenizer, evaluator.tokenizer))
-    return _Text(own[0][:length], judged[0], (own[1][:length], judged[1]))
+    return _JudgedText(own[0][:length], judged[0], (own[1][:length], judged[1]))
 
 
 def _framed(tokenizer: Tokenizer, text: str, bos: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -132,7 +133,7 @@ def _framed(tokenizer: Tokenizer, text: str, bos: bool) -> tuple[np.ndarray, np.
 
 
 def _measure(
-    model: Evaluator, judge: Evaluator, texts: Sequence[_Text], rule: Rule, *, bos: bool
+    model: Evaluator, judge: Evaluator, texts: Sequence[_JudgedText], rule: Rule, *, bos: bool
 ) -> list[dict[str, Any]]:
     """Row of every text: tokens, loss, key_tokens, key_loss (0 where there are none)."""
     losses = _full(model.generator, [text.tokens for text in texts])
@@ -188,10 +189,6 @@ def _short(
 def _key(length: int, document: int) -> str:
     """Name of a text in a `SampleLog`."""
     return f'{length}/{document}'
-
-
-def _batches(waiting: Sequence[tuple[int, int]], size: int) -> list[list[tuple[int, int]]]:
-    return [list(waiting[start : start + size]) for start in range(0, len(waiting), size)]
 
 
 def _records(

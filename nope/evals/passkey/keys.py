@@ -20,7 +20,7 @@ TESTS = 10
 
 
 @dataclasses.dataclass(frozen=True)
-class Cell:
+class DepthCell:
     """Tests of one nominal length, in tokens, and one depth, a share of it (0.0 .. 0.9).
 
     `positions[i]` is where test i hides `keys[i]`, in tokens from the start of the prompt; the
@@ -33,7 +33,7 @@ class Cell:
     keys: tuple[str, ...]
 
 
-def plan(max_length: int, seed: int = 42) -> tuple[Cell, ...]:
+def plan(max_length: int, seed: int = 42) -> tuple[DepthCell, ...]:
     """The 160 cells of 10 tests: lengths max_length, ..., max_length / 16, each at 10 depths.
 
     One stream of numpy's legacy generator serves them all: for every cell, longest first and
@@ -51,7 +51,7 @@ def plan(max_length: int, seed: int = 42) -> tuple[Cell, ...]:
     return tuple(cell for length in lengths for cell in _cells(length, generator))
 
 
-def plan_of_lengths(lengths: Sequence[int], seed: int = 42) -> tuple[Cell, ...]:
+def plan_of_lengths(lengths: Sequence[int], seed: int = 42) -> tuple[DepthCell, ...]:
     """The cells of 10 tests at chosen `lengths`, in tokens, longest first, each at 10 depths.
 
     Every length has a generator of its own, seeded by `seed` and the length: other lengths change
@@ -68,13 +68,13 @@ def plan_of_lengths(lengths: Sequence[int], seed: int = 42) -> tuple[Cell, ...]:
     )
 
 
-def _cells(length: int, generator: np.random.RandomState) -> Iterator[Cell]:
+def _cells(length: int, generator: np.random.RandomState) -> Iterator[DepthCell]:
     """Those of one length, depths from 0.0: positions and then keys, drawn as they are asked."""
     band = length // DEPTHS
     for depth in range(DEPTHS):
         positions = generator.randint(depth * band, (depth + 1) * band, TESTS)
         keys = generator.randint(KEYS.start, KEYS.stop, TESTS)
-        yield Cell(
+        yield DepthCell(
             length=length,
             depth=depth / DEPTHS,
             positions=tuple(positions.tolist()),

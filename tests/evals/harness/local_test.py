@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from nope.evals.harness import local
-from nope.evals.harness.local import local_tasks, pattern
+from nope.evals.harness.local import local_tasks
 from nope.evals.harness.published import LONGBENCH_2, TABLE_1
 from tests.evals.harness.documents import DOCUMENTS, write_all, write_jsonl
 
@@ -53,9 +53,7 @@ def test_all_missing_files_are_named_with_their_columns(tmp_path: pathlib.Path) 
     ('name', 'change', 'said'),
     [
         ('boolq', {'label': 'yes'}, "label is 'yes' in the first row; it must be a whole number"),
-        ('winogrande', {'answer': 2}, 'answer is 2 in the first row; it must be a string'),
         ('hellaswag', {'endings': 'a b'}, "endings is 'a b' .*must be a list of strings"),
-        ('hellaswag', {'label': ''}, "label is '' in the first row"),
         ('arc_easy', {'choices': ['a', 'b']}, r'choices is .*; it must be \{"text"'),
     ],
 )
@@ -72,8 +70,6 @@ def test_a_column_of_another_kind_is_named(
     [
         ('', "has no column 'goal'; it has no rows"),
         ('\n{"text": 1}\n', "has no column 'goal'; it has text, and the task needs goal, sol1"),
-        ('goal,sol1', 'its first line is not JSON'),
-        ('[' * 100_000, 'its first line is not JSON'),
         ('[1]', 'its first line is not a JSON object'),
     ],
 )
@@ -126,19 +122,12 @@ def test_babilong_takes_one_length(tmp_path: pathlib.Path, length: Any) -> None:
         local_tasks(tmp_path, ['babilong_qa1'], {'max_seq_lengths': length})
 
 
-def test_a_pattern_finds_what_a_task_may_read() -> None:
-    assert pattern('babilong_qa3') == 'qa3/*.*'
-    assert {pattern(name) for name in LONGBENCH_2} == {'data.*'}
-
-
 @pytest.mark.parametrize(
     ('content', 'said'),
     [
         ('[{"input": "a"}]', "has no column 'question'; it has input"),
         (' [ ]', "has no column 'input'; it has no rows"),
-        ('[1, 2]', 'its first row is not a JSON object'),
         ('[{"input": "a"', 'its first row is not JSON'),
-        ('[' * 100_000, 'its first row is not JSON'),
     ],
 )
 def test_a_list_of_something_else_is_named(tmp_path: pathlib.Path, content: str, said: str) -> None:

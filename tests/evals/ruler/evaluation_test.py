@@ -98,25 +98,6 @@ def test_a_killed_evaluation_asks_for_the_rest(log: SampleLog, tmp_path: pathlib
     assert found['score'].tolist() == other['score'].tolist()
 
 
-def test_a_log_of_other_prompts_is_refused(log: SampleLog) -> None:
-    run(Reader(), plan(), log=log, bos=False)
-    with pytest.raises(ValueError, match="log has another prompt for 'niah_multikey_3/2560/0'"):
-        run(Reader(), plan(seed=1), log=log, bos=False)
-
-
-@pytest.mark.parametrize(
-    ('changes', 'message'),
-    [({'batch_size': 0}, 'batch_size is 0'), ({'bos': True}, 'the tokenizer has no BOS')],
-)
-def test_settings_that_do_not_fit_are_refused(
-    changes: dict[str, Any], message: str, log: SampleLog
-) -> None:
-    asked = plan()
-    object.__setattr__(asked, 'tokenizer', ByteTokenizer(bos_id=None))
-    with pytest.raises(ValueError, match=message):
-        run(Reader(), asked, log=log, **{'bos': False, **changes})
-
-
 def test_the_effective_length_ends_before_the_first_failure() -> None:
     assert effective((8192, 4096, 16384), (90.0, 95.0, 85.6), 85.6) == 8192
     assert effective((4096, 8192), (85.0, 99.0), 85.6) == 0
