@@ -1,7 +1,7 @@
 """Normalised distance of the most attended key, as a histogram for each head.
 
-Of query q (0-based) with weights a_qk, (q - argmax_k a_qk) / (q + 1): 0 for the query's own token,
-near 1 for the first (arXiv 2305.19466, Figure 7). Of equal weights the earliest key counts.
+The distance of query q (0-based) with weights a_qk is (q - argmax_k a_qk) / (q + 1): 0 for its own
+token, near 1 for the first (arXiv 2305.19466, Figure 7). The earliest of equal weights counts.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ def histogram(
     end_B: jax.Array,
     bins: int,
 ) -> tuple[jax.Array, jax.Array]:
-    """Of the queries with first <= q < end: int32 [L, N, bins] how many have their distance in
-    each bin, and float32 [L, N] the sums of the distances, NaN where weights are."""
+    """Counts int32 [L, N, bins] of the distances in each bin, and their sums float32 [L, N], over
+    the queries with first <= q < end. The sums are NaN with the weights."""
     key_LBNR = jnp.argmax(weights_LBNRS, axis=-1).astype(jnp.int32)
     back_LBNR = queries_R - key_LBNR
     counted_BR = (queries_R >= first_B[:, None]) & (queries_R < end_B[:, None])

@@ -1,9 +1,9 @@
 """Attention distance: Jensen-Shannon distances between two models' attention patterns by layer.
 
-Of patterns P and Q over T queries, D_AT(P, Q) = (1 / T) sum_t JSD(P_t || Q_t), in nats, at most
-ln 2; of models A and B at layer l, D(A, B) is the least D_AT over all pairs of a head of A and a
-head of B (arXiv 2305.19466, section 5.2 and appendix F.7). The paper's released code swaps the
-arguments of each divergence and visits pairs (i, j) with i < j alone; `released` is that number.
+Two patterns P and Q over T queries are D_AT(P, Q) = (1 / T) sum_t JSD(P_t || Q_t) apart, in nats,
+at most ln 2. Two models are at layer l as far apart as their nearest pair of heads there (arXiv
+2305.19466, section 5.2 and appendix F.7). The paper's released code swaps the arguments of each
+divergence and visits pairs (i, j) with i < j alone; `released` is that number.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _SMALLEST = float(np.finfo(np.float32).tiny)
 
 
 class SequenceGroup(NamedTuple):
-    """Sequences, int32 [T] each, that are averaged. length: what they have in common, and what the
-    records name them by: of an example's problem, or the tokens of a window."""
+    """Sequences, int32 [T] each, that are averaged. length: names them in the records: that of the
+    example's problem, or the tokens of the window."""
 
     length: int
     sequences: Sequence[np.ndarray]
@@ -114,9 +114,9 @@ def run(
 def divergence_sums(
     p_LBNRS: jax.Array, q_LBMRS: jax.Array, lengths_B: jax.Array, queries_R: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """Sums of the Jensen-Shannon divergence, and of that with swapped arguments, over the queries
-    that lie inside their sequences, of every pair of heads: float32 [B, L, N, M], nats. Where p and
-    q are 0 together there is no term.
+    """Sums of the Jensen-Shannon divergence of every pair of heads, and with swapped arguments.
+    They are over the queries inside their sequences: float32 [B, L, N, M], nats. Where p and q are
+    0 together there is no term.
 
     A weight below the smallest normal float32, which the swapped one divides by, counts as that.
     """

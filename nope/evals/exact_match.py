@@ -1,29 +1,26 @@
 """Exact match on a synthetic task: the share of right answers by length (arXiv 2305.19466).
 
-An answer is what greedy decoding writes. Most are decided without writing anything, by one pass
-that reads a prompt and its target, t_1 to t_n and EOS: let m be the number of its leading tokens
-each of which is the most likely one after the prompt and the target's tokens before it.
+An answer is what greedy decoding writes. One pass over a prompt and its target, t_1 to t_n and EOS,
+decides most of them without writing anything. Let m be the number of leading target tokens that are
+each the most likely one.
 
-Greedy decoding begins with t_1 to t_m, and its next token is the most likely one after these: by
-induction, as long as it has written t_1 to t_k, k < m, it is in the state that the pass was in
-before t_(k + 1), whose most likely token that is. So, of the tokens and EOS that a target has,
+Greedy decoding begins with t_1 to t_m, and its next token is the most likely one after these. By
+induction: having written t_1 to t_k, k < m, it is in the state of the pass before t_(k + 1).
 
-* if all were the most likely, decoding writes the target and ends: right;
-* else its token m + 1 is the most likely one there, which is not the target's. Where whole targets
-  are compared that is wrong. Where final answers are, it is decided by what was written, if that
-  token is EOS; only then does the rest have to be written, since another text may state the same
-  answer.
+* If all tokens are the most likely ones, EOS included, decoding writes the target and ends: right.
+* Otherwise its token m + 1 is not the target's. That is wrong if whole targets are compared. A
+  final answer is decided by the written part if that token is EOS. Otherwise the rest has to be
+  written, since another text may state the same answer.
 
 With a scratchpad the target is long and its final answer alone counts, as in the released code: an
 answer behind a wrong scratchpad is right, and a text without a final answer is wrong. The
 scratchpad is read strictly and measured apart.
 
-An example whose prompt and target do not fit into the limit is refused, or is asked for nothing and
-counts as wrong, as where decoding ends at the limit.
+An example too long for the limit is refused, or counts as wrong without being asked.
 
-A model that follows the length of the whole sequence (`ModelConfig.follows_length`) is told the
-length of prompt and target by the pass, and that of prompt and limit by decoding: for those alone
-both may differ. Rounding may decide between tokens that are as likely to the last digits.
+A model may follow the length of the whole sequence (`ModelConfig.follows_length`). The pass tells
+it the length of prompt and target, decoding that of prompt and limit: both may differ. Rounding may
+decide between tokens that are as likely to the last digits.
 """
 
 from __future__ import annotations
@@ -71,8 +68,8 @@ class ExampleQuestion(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Asked:
-    """A task's questions. limit: tokens that a prompt and its answer may have. keep_long: whether
-    an example that has more is kept, and wrong.
+    """A task's questions. limit: tokens of a prompt and its answer. keep_long: whether a longer
+    example is kept, and wrong.
 
     FieldError for an example that has more, and with keep_long where all have.
     """
@@ -135,8 +132,8 @@ def no_validation(data: TaskData) -> str:
 
 @functools.lru_cache(maxsize=2)
 def validation(data: TaskData, share: float) -> tuple[Tokenised, ...]:
-    """The first examples of validation, that share of them in the order of the data set, at least
-    one; kept for the runs that are scored on the same. ValueError where there is none."""
+    """That share of validation, its first examples in the order of the data set, at least one. They
+    are kept for later runs. ValueError where there is none."""
     found = data.dataset().validation
     if not found:
         raise ValueError(no_validation(data))
@@ -146,8 +143,8 @@ def validation(data: TaskData, share: float) -> tuple[Tokenised, ...]:
 
 
 def sequence_accuracy(generator: Generator, examples: Sequence[Tokenised]) -> float:
-    """Share of examples whose whole target, scratchpad and EOS included, greedy decoding writes: by
-    one pass each, in which every token of the target has to be the most likely one."""
+    """Share of examples whose whole target greedy decoding writes, scratchpad and EOS included. One
+    pass decides each: every token of the target has to be the most likely one."""
     right = 0
     for start in range(0, len(examples), CHUNK):
         chunk = examples[start : start + CHUNK]
@@ -161,14 +158,13 @@ def run(generator: Generator, asked: Asked, log: SampleLog, progress: Progress =
     """Accuracy and number of examples by length, [length]; with a scratchpad also the shares of
     examples whose scratchpad parses (`parsed`) and has every step right (`reasoned`).
 
-    Lengths up to L are those of validation, the others of the test; the attributes `inside` and
-    `beyond` are the accuracies of all examples of each, NaN-free: None where there are none.
-    `scratchpad` is the format, `right_unparsed` the number of right answers behind a scratchpad
-    that does not parse, and `too_long` the number of examples that do not fit into the limit.
-    Rows of the log, by 'split/length/number': correct; prompt, reference and prediction, the text
-    that was written (up to the first wrong token where `whole` is False); matched, the target's
-    leading tokens that are right; steps, right_steps, parsed and problem of a scratchpad. What it
-    has is not asked again.
+    Lengths up to L are those of validation, the others of the test. Attributes: `inside` and
+    `beyond`, the accuracy over all examples of each, None for no examples. `scratchpad` is the
+    format. `right_unparsed` counts right answers behind an unparsed scratchpad, `too_long` the
+    examples beyond the limit. Rows of the log, by 'split/length/number': correct; prompt, reference
+    and prediction, the written text. It ends at the first wrong token if `whole` is False.
+    `matched` counts the leading tokens of the target that are right. A scratchpad has steps,
+    right_steps, parsed and problem. What it has is not asked again.
     """
     missing = [question for question in asked.questions if question.name not in log]
     log.append(
@@ -268,8 +264,8 @@ def _row(
 
 
 def _verdict(asked: Asked, example: Example, text: str) -> dict[str, Any]:
-    """A predicted text, whether its final answer is that of the target, and how its scratchpad is:
-    steps that there should be, the right ones among them, and the first thing that is wrong."""
+    """A predicted text, and whether its final answer is right. A scratchpad adds its steps, how
+    many are right, and the first problem."""
     task = asked.task
     verdict = {'prediction': text, 'correct': task.form.matches(text, example.target)}
     if not isinstance(task, SteppedTask) or not task.style:

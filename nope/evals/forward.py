@@ -25,9 +25,8 @@ _EXACT = jax.lax.Precision.HIGHEST
 
 
 class WindowSums(flax.struct.PyTreeNode):
-    """Sums over windows: loss and its square [T]; entropy, and what there is of the attention's
-    shape, [L, N, T] or None; of every resample the loss, and the entropy's mean over layers and
-    heads, [R, T] or None."""
+    """Sums over windows: loss and its square [T]; entropy and attention shape [L, N, T], or None.
+    Every resample has the loss, and the mean entropy over layers and heads, [R, T] or None."""
 
     loss: Any
     loss_square: Any
@@ -39,9 +38,9 @@ class WindowSums(flax.struct.PyTreeNode):
 
 @dataclasses.dataclass(frozen=True)
 class Means:
-    """Means over windows, float64. loss, loss_std: [T] nats; entropy: [L, N, T] nats or None;
-    shape: [L, N, T] each, or None. resampled_loss, resampled_entropy (the mean over layers and
-    heads): [R, T] of every resample of the windows, or None."""
+    """Means over windows, float64: loss and loss_std [T] nats, entropy [L, N, T] nats or None,
+    shape [L, N, T] each or None. Resamples of the windows have resampled_loss and resampled_entropy
+    [R, T] or None; the latter is the mean over layers and heads."""
 
     loss: np.ndarray
     loss_std: np.ndarray
@@ -66,12 +65,12 @@ def means(
 ) -> Means:
     """Loss and entropy by position, averaged over blocks [windows, T + 1] int32.
 
-    Sums of a batch are made on the devices; batches are added on the host in float64 while
-    the next one runs. Loss k is that of predicting token k + 1 from tokens 0 .. k; entropy k
-    is that of the query at token k, which sees k + 1 keys. span: latest keys whose weight the shape
-    of attention sums up; None for no shape. of_document: [windows], the document of each, for
-    resamples of these (nope.evals.bootstrap). ValueError where a mean loss is not finite, for token
-    ids outside the vocabulary and for a `batch_size` below 1.
+    Sums of a batch are made on the devices; batches are added on the host in float64 while the next
+    one runs. Loss k is that of predicting token k + 1 from tokens 0 .. k. Entropy k is that of the
+    query at token k, which sees k + 1 keys. span: latest keys that the attention shape sums up;
+    None for no shape. of_document: [windows], the document of each, for resamples
+    (nope.evals.bootstrap). ValueError where a mean loss is not finite, for token ids outside the
+    vocabulary and for a `batch_size` below 1.
     """
     if not len(blocks):
         raise ValueError('no evaluation blocks were given')

@@ -105,9 +105,8 @@ class Generator:
         """Log-probabilities of the tokens of continuations[i] after prompts[i], which is not
         empty; see `Score`. A prefix that sequences share is read once.
 
-        written: whether the continuation stands for what `generate` would write: a model that
-        follows the length is told its end then, as there, and else the tokens that are read, one
-        less, as in a forward pass.
+        written: whether `generate` would write the continuation. A model that follows the length is
+        then told its end, and otherwise one token less, as in a forward pass.
         """
         for prompt, continuation in zip(prompts, continuations, strict=True):
             self._check(prompt, len(continuation) - 1)
@@ -126,8 +125,7 @@ class Generator:
         prompts: int32 ids, each at least one. ended: asked every few tokens, with a prompt's index
         and its new ids so far, whether to end that row (not with beams). numbers: of 32 bits, with
         the seed what a prompt's samples are drawn by; None for its index. ValueError for a prompt
-        that leaves no room for the new tokens in the position encoding, and where a model computes
-        NaN or infinity in place of logits.
+        too long for the position encoding, and for logits of NaN or infinity.
         """
         drawn_by = range(len(prompts)) if numbers is None else numbers
         for prompt in prompts:

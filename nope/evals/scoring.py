@@ -32,8 +32,8 @@ PIECE_SHARE, SMALLEST_PIECE, LARGEST_PIECE = 1 / 8, 64, 512
 
 
 class Score(NamedTuple):
-    """Log-probability of every token of one continuation, float32 [n] nats, a mask of the tokens
-    that were the most likely ones, bool [n], and those that were, int32 [n]."""
+    """Log-probability of every token of one continuation, float32 [n] nats. greedy: mask of the
+    most likely tokens, bool [n]. best: the most likely tokens, int32 [n]."""
 
     log_probs: np.ndarray
     greedy: np.ndarray
@@ -85,7 +85,7 @@ class Scorer:
         return [found[i] for i in range(len(prompts))]
 
     def _scores(self, asked: list[_Sequence], size: int) -> list[Score]:
-        """Of sequences of at most `size` tokens."""
+        """Scores of sequences of at most `size` tokens."""
         _, piece = sizes(size)
         parts = sharding.batch_parts(self._mesh, sharding.GENERATION_RULES)
         most = batching.most_rows(self._batch_tokens, size, parts)

@@ -73,9 +73,9 @@ def plan(
     is longer. Documents come in order until budget // stride windows are found; where there are
     fewer, all are taken.
 
-    counts: int [documents]; the others are tokens too. ValueError for a stride that leaves the
-    first scored token nothing to see (the window or more), a budget below one stride, no
-    documents, and documents of which none is longer than the window.
+    counts: int [documents]; the others are tokens too. ValueError for a stride of the window or
+    more, which leaves the first scored token nothing to see. ValueError also for a budget below one
+    stride, and if no document is longer than the window.
     """
     if not 1 <= stride < window:
         raise ValueError(f'stride {stride}: must be at least 1 and below the window, {window}')
@@ -123,8 +123,8 @@ def run(
     batch_tokens: tokens of a batch on each part of the mesh's batch axes.
     log: windows that are in it are not measured again; the others are added batch by batch.
         It belongs to one model, its documents and its stride.
-    Raises ValueError as `plans`, before anything is computed; also for lengths that are repeated,
-    or longer than the position encoding is defined for, and for a loss that is not finite.
+    ValueError as `plans`, before anything is computed. Lengths must not repeat or exceed the
+    position encoding, and losses must be finite.
     """
     if not lengths or len(set(lengths)) != len(lengths):
         raise ValueError(f'lengths {tuple(lengths)}: must be one or more, each of them once')
@@ -171,9 +171,9 @@ def loss_sums(
 ) -> jax.Array:
     """Sums of the losses of the last `stride` tokens of each window, [B] float32, nats.
 
-    The model reads whole windows, as n tokens of a length it may depend on (rotary scaling, a
-    lambda form), and so that a mesh that divides W divides the sequence; the last token
-    predicts nothing. Logits are made for the scored tokens alone.
+    The model reads whole windows of n tokens: it may depend on that length, and a mesh that divides
+    W divides the sequence. The last token predicts nothing. Logits are made for the scored tokens
+    alone.
     """
     output = apply(config, variables, tokens_BW)
     hidden_BSD = output.hidden[:, -stride - 1 : -1]
@@ -186,8 +186,8 @@ def loss_sums(
 def _batches(
     plan: WindowPlan, stride: int, log: SampleLog, batch_tokens: int, mesh: Mesh
 ) -> Iterator[tuple[np.ndarray, int]]:
-    """Windows of the plan that the log lacks, a batch at a time, and the size that batches are
-    padded to: one that the mesh divides, the same whatever the number of missing windows."""
+    """Batches of windows that the log lacks, and their padded size. The mesh divides it, and it
+    does not depend on the number of missing windows."""
     for key in plan.keys:
         if key in log and log[key]['tokens'] != stride:
             raise ValueError(

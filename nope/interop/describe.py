@@ -25,9 +25,8 @@ def describe(directory: Directory, *, position: Position | None = None) -> Descr
     position: another encoding in every layer that has one: `NoPE()` for checkpoints that were
         trained without rotation, of which nothing in the files says so.
 
-    ValueError where the config asks for what there is not, where a tensor is missing, has another
-    shape than the config says, or is neither a parameter nor known to be superfluous, and where a
-    parameter is in no tensor.
+    ValueError for a config that is not among ours. ValueError also for a tensor that is missing,
+    has another shape or is unknown, and for a parameter without a tensor.
     """
     names = frozenset(directory.tensors)
     described = family_of(directory.config, names).read_config(directory.config, names)

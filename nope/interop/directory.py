@@ -88,9 +88,9 @@ class Directory:
 def open_directory(path: pathlib.Path) -> Directory:
     """Reads the config, the index and every header of a folder, and checks them.
 
-    CheckpointFileError, naming the file and what is accepted, where the folder cannot be read,
-    lacks a config or weights, or has weights as pickles only; where the index and the files
-    disagree, or it names anything but a file of the folder; where a file is damaged.
+    CheckpointFileError names the file and what is accepted. It is raised for a folder without a
+    readable config or weights, for pickles, for an index that disagrees with the files or leads
+    outside the folder, and for damage.
     """
     try:
         names = frozenset(os.listdir(path))

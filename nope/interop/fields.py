@@ -1,7 +1,7 @@
 """Checked values of a config file: type and range are checked when a value is read.
 
-The file is not to be trusted: whatever a key holds, the outcome is a value of the type that was
-asked for or a ValueError that names the file, the key, its value and what is accepted.
+The file is not to be trusted. A read value has the type that was asked for. Anything else is a
+ValueError with the file, the key, its value and what is accepted.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class Fields:
                 )
 
     def agreed(self, *keys: str) -> str:
-        """Of several names for one thing, the one that is there; the first where none is.
+        """The present one of several names for one thing; the first if none is.
 
         ValueError where two of them are there with different values.
         """

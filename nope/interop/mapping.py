@@ -93,8 +93,8 @@ def halves(layout: Layout) -> Layout:
 
 
 def fused(layouts: Sequence[Layout], rows: Sequence[np.ndarray]) -> Layout:
-    """One tensor whose rows belong to several parts: rows[i] (indices) to the part that
-    layouts[i] reads."""
+    """One tensor with the rows of several parts. Its rows[i] (indices) belong to the part of
+    layouts[i]."""
     # Rows that follow one another are a slice, without a copy.
     spans = [
         slice(index[0], index[-1] + 1) if np.all(np.diff(index) == 1) else index for index in rows

@@ -47,13 +47,13 @@ def read(
     settings: Fields | None = None,
     head_dim: int | None = None,
 ) -> Rotary:
-    """The encoding that a config.json describes. theta, longest: `rope_theta` and
-    `max_position_embeddings` of the class, where the file leaves them out.
+    """The encoding that a config.json describes. theta, longest: the class's defaults of
+    `rope_theta` and `max_position_embeddings`.
 
-    settings: those of the kind of scaling; None for `rope_scaling` or `rope_parameters`.
-    head_dim: of a class in which `partial_rotary_factor` is the share of a head's first dimensions
-    that turn, and which has no p-RoPE; None for classes that turn whole heads.
-    ValueError for a kind of scaling, a setting or a value that is not among ours.
+    settings: of the kind of scaling; None for `rope_scaling` or `rope_parameters`. head_dim: of a
+    class without p-RoPE, whose `partial_rotary_factor` is the turning share of a head's dimensions;
+    None for classes that turn whole heads. ValueError for a kind of scaling, a setting or a value
+    that is not among ours.
     """
     fields = settings
     if fields is None:

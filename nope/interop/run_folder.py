@@ -54,9 +54,9 @@ def read_run(folder: pathlib.Path, mesh: Mesh, step: int | None = None) -> Saved
     """The model of a finished run at its last checkpoint, or the best where training was validated,
     or of any run at `step`.
 
-    ValueError where the folder holds no run, one that is not finished (without a step), or one
-    that this version cannot read, and where its base model is missing or another one;
-    `nope.checkpoints.errors.CheckpointError` where its checkpoint is damaged or missing.
+    ValueError for a folder without a run, for an unfinished run (without a step), and for one that
+    this version cannot read. ValueError also if its base model is missing or another one.
+    `nope.checkpoints.errors.CheckpointError` for a damaged or missing checkpoint.
     """
     spec = read_object(folder / 'spec.json')
     checkpoints_in = folders.of_run(folder)
@@ -101,8 +101,8 @@ def read_run(folder: pathlib.Path, mesh: Mesh, step: int | None = None) -> Saved
 
 
 def name_base_model(folder: pathlib.Path, base: pathlib.Path) -> None:
-    """Writes into a search's run folder where the model it starts from is: the folder of a run, by
-    its relative path where both lie in one work folder, or a Hugging Face directory."""
+    """Writes the place of a search's base model into its run folder: the folder of a run, by its
+    relative path if both lie in one work folder, or a Hugging Face directory."""
     folder, base = folder.resolve(), base.resolve()
     beside = base.parent == folder.parent
     path = os.path.relpath(base, folder) if beside else os.fspath(base)

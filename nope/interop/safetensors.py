@@ -60,8 +60,8 @@ class Entry:
 def read_header(path: pathlib.Path) -> dict[str, Entry]:
     """The tensors of a safetensors file by name, in the order of their bytes.
 
-    CheckpointFileError where the path is no regular file or cannot be read, and where the library
-    refuses the file: a header that is not the format's, tensors that do not cover the data exactly.
+    CheckpointFileError for a path that is no readable regular file, and for a file that the library
+    refuses: its header is not the format's, or its tensors do not cover the data exactly.
     """
     with _opened(path) as (file, _):
         length = int.from_bytes(file.read(8), 'little')

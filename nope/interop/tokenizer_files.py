@@ -21,8 +21,8 @@ END, BEGIN = '</s>', '<s>'
 
 
 def write_tokenizer(source: str, folder: pathlib.Path) -> None:
-    """Copies a directory's tokenizer files, or one tokenizer file and what the files beside it
-    declare, or writes that of bytes.
+    """Copies the tokenizer files of a directory, or one file and the declarations beside it, or
+    writes that of bytes.
 
     ValueError where `source` is none of them, or a pointer of Git LFS.
     """

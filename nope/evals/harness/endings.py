@@ -22,8 +22,8 @@ class Ending(NamedTuple):
 def longest_endings(
     tasks: Mapping[str, Any], tokenizer: Tokenizer, *, over: int, limit: int | None = None
 ) -> list[Ending]:
-    """Of each task that asks for the score of a continuation of more than `over` tokens, the
-    longest one, in the order of the tasks.
+    """The longest continuation of each task, if it has more than `over` tokens, in the order of the
+    tasks.
 
     tasks: name -> lm_eval.api.task.Task, as `load` returns them. limit: first documents of each.
     No token is thought to be less than a byte, and no continuation longer than its document and

@@ -23,8 +23,8 @@ def local_tasks(
 
     metadata: `max_seq_lengths` is the length of BABILong's files, as '4k'.
 
-    Raises FileNotFoundError that names every missing file, and ValueError for two files of one
-    task, for a file whose first row is not one of that task, and for a length that is no text.
+    FileNotFoundError names every missing file. ValueError for two files of one task, a first row of
+    another task, and a length that is no text.
     """
     length = (metadata or {}).get(LENGTH, SHORTEST)
     files, layout = {}, []

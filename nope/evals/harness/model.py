@@ -1,7 +1,7 @@
 """Adapter from a `Generator` to lm_eval's model interface (0.4.13).
 
-Texts are read as lm_eval's own models read them: what spells a special token is that token, and
-`bos=None` begins with the tokenizer's own prefix; the harness of the papers added no BOS. An empty
+Texts are read as lm_eval's own models read them: the spelling of a special token is that token, and
+`bos=None` begins with the tokenizer's own prefix. The papers' harness added no BOS. An empty
 context, and what is before a whole text that has no prefix, is BOS where there is one, else EOS.
 
 A model reads at most `window` tokens: longer contexts lose their beginning, but not the prefix as

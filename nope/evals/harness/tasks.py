@@ -44,9 +44,8 @@ def find(
     which takes half a minute once. metadata: what tasks that make or choose their data are told,
     as `max_seq_lengths` and `tokenizer` (RULER and BABILong of lm_eval).
 
-    Raises ValueError for a name that is in none of these places or given twice, and for `data`
-    where no task reads them; FileNotFoundError for missing files, all at once;
-    ModuleNotFoundError without lm_eval.
+    ValueError for a name that is unknown or given twice, and for `data` that no task reads.
+    FileNotFoundError names all missing files. ModuleNotFoundError without lm_eval.
     """
     check_installed()
     _check_names(names, include)

@@ -48,9 +48,9 @@ def found_in(folder: pathlib.Path) -> tuple[str, ...]:
 def check(folder: pathlib.Path, names: Sequence[str] = tuple(DATASETS)) -> None:
     """Reads the data sets `names` from beginning to end, and refuses what `run` could not use.
 
-    FileNotFoundError where the folder or files are missing (all of them are named); ValueError
-    for unknown names, and for files without samples or with lines that are no samples (file and
-    line are named). Warns where a file has not as many samples as were published.
+    FileNotFoundError names the missing folder or all missing files. ValueError for unknown names
+    and for files without samples. A line that is no sample is named with its file. Warns where a
+    file has not as many samples as were published.
     """
     _check_files(folder, names)
     for name in names:

@@ -68,16 +68,16 @@ def run(
 
     Documents of at least so many tokens come in order, until budget // length of them are found.
     Measures [length]: `loss` and `perplexity` of all tokens but the first; `key_loss`, the mean
-    over the key tokens of all documents, and `longppl` = exp(key_loss), both NaN where there are
-    none; `key_tokens`, `tokens` (those with a loss) and `documents`, how many there were. Losses
-    are in nats, after all tokens before.
+    over the key tokens of all documents, and `longppl` = exp(key_loss). Both are NaN without key
+    tokens. `key_tokens`, `tokens` (with a loss) and `documents` are counts. Losses are in nats,
+    after all tokens before.
 
-    evaluator: says which tokens are key; None for the model itself. Where its tokenizer is another
-    one, both read the text of the document's first tokens, cut to `length` tokens for the model;
-    rule.short and rule.stride count the evaluator's tokens.
-    log: texts that are in it are not measured again; the others are added batch_size at a time. It
-    belongs to one model, its documents, its evaluator and its rule.
-    Raises ValueError as `check`, before anything is computed, and for a loss that is not finite.
+    evaluator: says which tokens are key; None for the model itself. With another tokenizer, both
+    read the text of the document's first tokens, cut to `length` tokens for the model. rule.short
+    and rule.stride count the evaluator's tokens. log: texts that are in it are not measured again;
+    the others are added batch_size at a time. It belongs to one model, its documents, its evaluator
+    and its rule. Raises ValueError as `check`, before anything is computed, and for a loss that is
+    not finite.
     """
     check(documents.lengths, lengths, rule, budget=budget)
     taken = {n: np.flatnonzero(documents.lengths >= n)[: budget // n] for n in lengths}
@@ -99,8 +99,8 @@ def run(
 
 
 class _JudgedText(NamedTuple):
-    """Ids that the model and the evaluator read, int32, and the spans of both [ids, 2] int64, with
-    empty ones for a prefix; None where they read the same tokens."""
+    """Ids of the model and of the evaluator, int32, and their spans [ids, 2] int64, empty for a
+    prefix. The spans are None if both read the same tokens."""
 
     tokens: np.ndarray
     judged: np.ndarray

@@ -49,7 +49,7 @@ class PasskeyQuestion:
 def questions(
     max_length: int, seed: int, tests: int, lengths: Sequence[int] = ()
 ) -> tuple[PasskeyQuestion, ...]:
-    """Those of `keys.plan`, longest first: the first `tests` of each cell.
+    """The first `tests` questions of each cell of `keys.plan`, longest first.
 
     lengths: chosen ones, in tokens, in place of the plan's 16 (`keys.plan_of_lengths`).
     The plan is drawn in full whatever `tests` is, so that fewer tests are a part of more.

@@ -34,11 +34,11 @@ class DepthCell:
 
 
 def plan(max_length: int, seed: int = 42) -> tuple[DepthCell, ...]:
-    """The 160 cells of 10 tests: lengths max_length, ..., max_length / 16, each at 10 depths.
+    """The 160 cells of 10 tests: 16 lengths down from max_length, each at 10 depths.
 
-    One stream of numpy's legacy generator serves them all: for every cell, longest first and
-    depths from 0.0, the positions and then the keys. max_length is in tokens; ValueError
-    unless it is a multiple of 16, and at least 160 (a depth is then a token or more).
+    One stream of numpy's legacy generator serves all cells, longest first and depths from 0.0: the
+    positions and then the keys. ValueError unless max_length, in tokens, is a multiple of 16 and at
+    least 160. A depth is then a token or more.
     """
     if max_length % LENGTHS or max_length < LENGTHS * DEPTHS:
         raise ValueError(
@@ -69,7 +69,7 @@ def plan_of_lengths(lengths: Sequence[int], seed: int = 42) -> tuple[DepthCell, 
 
 
 def _cells(length: int, generator: np.random.RandomState) -> Iterator[DepthCell]:
-    """Those of one length, depths from 0.0: positions and then keys, drawn as they are asked."""
+    """Cells of one length, depths from 0.0. Their positions and then keys are drawn in turn."""
     band = length // DEPTHS
     for depth in range(DEPTHS):
         positions = generator.randint(depth * band, (depth + 1) * band, TESTS)

@@ -81,8 +81,8 @@ def plan(
     max_length: in tokens, as in `keys.plan`. tests: how many of a cell's ten are asked, the first
     ones. lengths: chosen ones up to max_length, in tokens, in place of the 16. chat: asks in turns,
     which count. Lengths without room for a prompt and its answer are left out; the others keep
-    their positions and keys. ValueError where none has room, or one that was chosen has none, where
-    bos is on and the tokenizer has no BOS, and where a prompt would exceed its length.
+    their positions and keys. ValueError if no length, or not every chosen one, has room; if bos is
+    on and the tokenizer has no BOS; and if a prompt would exceed its length.
     """
 
     def fits(question: PasskeyQuestion) -> bool:
@@ -138,10 +138,9 @@ def answer_ids(template: Template, tokenizer: Tokenizer, key: str, name: str = '
     name: of the key, where the template has names.
 
     That is what encoding prompt and answer together adds to the prompt alone. With Llama's
-    tokenizer it is what the protocol compares, the key encoded alone, whose first token is the
-    space that such tokenizers put in front of any text; bytes and byte-level pieces put none
-    there, and have it from the answer. ValueError where the end of the question and the answer
-    share a token, so that no ids follow the prompt.
+    tokenizer it is the key encoded alone, as in the protocol: its first token is the space in front
+    of any text. Bytes and byte-level pieces have that space from the answer. ValueError where the
+    end of the question and the answer share a token, so that no ids follow the prompt.
     """
     prompt = template.task + template.state(key, name) + template.ask(name)
     before = tokenizer.encode(prompt)

@@ -39,12 +39,11 @@ def run(
     the tokenizer's `stop_ids`. They are logged batch_size at a time, each under 'task/length/index'
     with its prediction, its score in 0 .. 1, what it is to contain, and the tokens of its prompt.
 
-    Measures: `score` [length, task] 0 .. 100; `samples`; `nulls`, how many answers are empty;
-    `tokens`, the mean of prompt and budget without BOS, which is what the length really is;
-    `average` [length], the plain mean of `score` over tasks. Attributes: `effective_length`, the
-    longest of the leading lengths whose average is above 85.6, 0 for none; and
-    `effective_length_of_base`, the longest of those whose average is at least 85 % of the one at
-    the shortest length, 0 where that is 0.
+    Measures: `score` [length, task] 0 .. 100; `samples`; `nulls`, the number of empty answers;
+    `tokens`, the mean of prompt and budget without BOS, the real length; `average` [length], the
+    plain mean of `score` over tasks. Attributes: `effective_length`, the longest length up to which
+    every average is above 85.6, or 0. `effective_length_of_base` asks for 85 % of the average at
+    the shortest length, and is 0 if that is 0.
 
     ValueError, before anything is generated of a part, for prompts that the plan cannot make, and
     for a log of other samples.

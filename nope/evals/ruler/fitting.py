@@ -1,7 +1,7 @@
 """Prompts of a length: how many sentences, words or documents fit, and samples of that size.
 
-The search and the draws follow NVIDIA/RULER's step by step, so that one seed gives its prompts: a
-draw at a size that does not fit takes as much from the random stream as one that does.
+The search and the draws follow NVIDIA/RULER's step by step, so that one seed gives its prompts. A
+draw that does not fit takes as much from the random stream as one that fits.
 """
 
 from __future__ import annotations

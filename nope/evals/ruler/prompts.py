@@ -82,8 +82,8 @@ class RulerPlan:
         return dataclasses.replace(self, tasks=left), misfits
 
     def check(self) -> None:
-        """Makes the first sample of every part that the cache lacks: ValueError for lengths that
-        are too short."""
+        """Makes the first samples that the cache lacks. ValueError for lengths that are too
+        short."""
         for length, task in self.parts:
             path = self._path(length, task)
             if path is None or not path.is_file():

@@ -1,5 +1,5 @@
-"""Decoder families whose rotary positions go by the type of layer: one encoding in the layers with
-a window, one, which may be scaled, in those that see every key.
+"""Decoder families with RoPE by the type of layer. Layers with a window have one encoding. Layers
+that see every key have another, which may be scaled.
 
 Read are the settings of each type, of transformers 5,
 
@@ -35,8 +35,8 @@ def both_types(full: dict[str, Any], sliding: dict[str, Any]) -> dict[str, Any]:
 
 @dataclasses.dataclass(eq=False)
 class ByType(Decoder):
-    """sliding_theta: the base of layers with a window where the file leaves it out. sliding_key:
-    its key in files of transformers 4; None where such files have no other base for them."""
+    """sliding_theta: the default base of layers with a window. sliding_key: its key in files of
+    transformers 4; None if they have none."""
 
     sliding_theta: float = rope.THETA
     sliding_key: str | None = None
@@ -113,8 +113,8 @@ class ByType(Decoder):
         return {**both_types(full, sliding), **layers}
 
     def _rotaries(self, config: ModelConfig) -> tuple[Rotary, Rotary] | None:
-        """Of the layers that see every key, and of those with a window; the default of those that
-        there are none of. None unless each is one rotary encoding."""
+        """The encodings of layers that see every key, and of those with a window. A type without
+        layers has its default. None unless each is one rotary encoding."""
         found = []
         for whole, theta in ((True, self.defaults.theta), (False, self.sliding_theta)):
             of_type = {kind.position for kind in config.kinds if (kind.window is None) == whole}
@@ -126,8 +126,8 @@ class ByType(Decoder):
 
 
 def _check_scaling(fields: Fields, settings: Fields) -> None:
-    """ValueError for what stock looks for elsewhere than it stands, and so never finds: a ramp of
-    YaRN that is not truncated, and a length of pre-training outside of the settings."""
+    """ValueError for settings that stock looks for elsewhere, and so never finds: an untruncated
+    ramp of YaRN, and a length of pre-training outside the settings."""
     settings.only('truncate', True, why='stock truncates the ramp of one type of layers always')
     scaled = settings.values.get('rope_type') not in (None, 'default')
     if scaled and fields.has(rope.ORIGINAL) and not settings.has(rope.ORIGINAL):

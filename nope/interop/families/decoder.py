@@ -1,8 +1,7 @@
 """Decoder families of Llama's shape: gated MLP, rotary positions or none.
 
-They differ in a few keys of config.json, in norms and where they stand, in the projections that
-have biases, and in the properties in which layers may differ; a family is a `Decoder` with its own
-values of these.
+They differ in a few keys of config.json, in their norms and biases, and in the properties of
+layers. A family is a `Decoder` with its own values of these.
 """
 
 from __future__ import annotations

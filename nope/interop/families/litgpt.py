@@ -148,8 +148,7 @@ def _read_own(fields: Fields) -> Described:
 
 
 def _read_position(fields: Fields, head_dim: int) -> Position:
-    """Position encoding: rotary on the first share `rotary_percentage` of a head's dimensions, or
-    none where that is 0."""
+    """RoPE on the first share `rotary_percentage` of a head's dimensions, or none for 0."""
     share = fields.number('rotary_percentage', 1.0, most=1.0, zero=True)
     dims = int(share * head_dim)
     ratio = fields.number(fields.agreed('condense_ratio', 'rope_condense_ratio'), 1.0)

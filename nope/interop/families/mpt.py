@@ -9,9 +9,9 @@
     transformer.norm_f.weight
     lm_head.weight                                      unless the head is the embedding
 
-The rows of the fused projection are all queries, then all keys, then all values. What stock
-`transformers` computes is the measure: much that a config can say it never looks at, and where
-that would be another model than the authors' own code makes of it, the config is refused.
+The rows of the fused projection are all queries, then all keys, then all values. The measure is
+what stock `transformers` computes. It never looks at much that a config can say. A config is
+refused if the authors' own code would make another model of it.
 """
 
 from __future__ import annotations
