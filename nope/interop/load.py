@@ -14,7 +14,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from nope.interop.describe import tensors_of
 from nope.interop.directory import Directory
-from nope.interop.mapping import LAM, Part, Tensor
+from nope.interop.mapping import LAM, Parameter, Tensor
 from nope.interop.row_major import copied
 from nope.interop.safetensors import CheckpointFileError, digest
 from nope.model import ModelConfig
@@ -66,7 +66,7 @@ def load(
 
 
 def _placed(
-    part: Part, piece: np.ndarray, target: jax.ShapeDtypeStruct, so_far: jax.Array | None
+    part: Parameter, piece: np.ndarray, target: jax.ShapeDtypeStruct, so_far: jax.Array | None
 ) -> jax.Array:
     """The parameter with this piece in it: the whole of it, or its layer."""
     sharding = target.sharding
@@ -84,7 +84,7 @@ def _placed(
     if part.layer is None:
         return _converted(moved, back, sharding)
     if so_far is None:
-        so_far = _zeros(target.shape, sharding)
+        so_far = jnp.zeros(target.shape, jnp.float32, device=sharding)
     return _inserted(so_far, moved, part.layer, back, sharding)
 
 
@@ -105,11 +105,6 @@ def _on_devices(piece: np.ndarray, sharding: NamedSharding) -> jax.Array:
 def _converted(piece: jax.Array, axes: tuple[int, ...], sharding: NamedSharding) -> jax.Array:
     whole = piece.transpose(axes).astype(jnp.float32)
     return jax.lax.with_sharding_constraint(whole, sharding)
-
-
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def _zeros(shape: tuple[int, ...], sharding: NamedSharding) -> jax.Array:
-    return jax.lax.with_sharding_constraint(jnp.zeros(shape, jnp.float32), sharding)
 
 
 @functools.partial(jax.jit, static_argnums=(3, 4), donate_argnums=0)

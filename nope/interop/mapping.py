@@ -1,7 +1,7 @@
 """Mapping between the tensors of another library's checkpoint and our parameters.
 
-A `Tensor` of a file holds one or more of our parameters (`Part`), each for one layer or for the
-whole model. A `Layout` takes it apart (import) and puts it together (export); both are views and
+A `Tensor` of a file holds one or more of our `Parameter`s, each for one layer or for the whole
+model. A `Layout` takes it apart (import) and puts it together (export); both are views and
 copies of numpy arrays, so a round trip is exact.
 """
 
@@ -26,7 +26,7 @@ class Layout:
 
 
 @dataclasses.dataclass(frozen=True)
-class Part:
+class Parameter:
     """One of our parameters: its path under 'params', and its layer (None: it has no layers)."""
 
     path: tuple[str, ...]
@@ -42,7 +42,7 @@ class Tensor:
 
     name: str
     shape: tuple[int, ...]
-    parts: tuple[Part, ...]
+    parts: tuple[Parameter, ...]
     layout: Layout
 
 
@@ -120,9 +120,9 @@ def fused(layouts: Sequence[Layout], rows: Sequence[np.ndarray]) -> Layout:
 
 def matrix(name: str, path: tuple[str, ...], layer: int | None, out: int, inputs: int) -> Tensor:
     """A plain projection: [out, in] there."""
-    return Tensor(name, (out, inputs), (Part(path, layer),), TRANSPOSED)
+    return Tensor(name, (out, inputs), (Parameter(path, layer),), TRANSPOSED)
 
 
 def vector(name: str, path: tuple[str, ...], layer: int | None, size: int) -> Tensor:
     """A vector, such as a norm's weight."""
-    return Tensor(name, (size,), (Part(path, layer),), SAME)
+    return Tensor(name, (size,), (Parameter(path, layer),), SAME)

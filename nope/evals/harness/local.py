@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import pathlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from nope.evals.harness.published import LENGTH, PUBLISHED, Published
+from nope.evals.harness.published import LENGTH, PUBLISHED
 from nope.runtime.files import check_present, parse_json
 
 SUFFIXES = {'.jsonl': 'json', '.json': 'json', '.parquet': 'parquet'}  # and what reads them
@@ -57,7 +56,20 @@ def pattern(task: str) -> str:
 
 def _redirected(name: str, path: pathlib.Path) -> dict[str, Any]:
     task = PUBLISHED[name]
-    picked = {'process_docs': functools.partial(_rows_of, task)} if task.rows else {}
+
+    def rows_of(rows: Any) -> Any:
+        """Rows (datasets.Dataset) of one task of LongBench v2, with lm_eval's column of choices."""
+        keys = zip(*(rows[column] for column in task.rows), strict=True)
+        wanted = tuple(task.rows.values())
+        chosen = [i for i, key in enumerate(keys) if key == wanted]
+        if not chosen:
+            named = ', '.join(f'{column} {value!r}' for column, value in task.rows.items())
+            raise ValueError(f'the file of LongBench v2 has no rows with {named}')
+        return rows.select(chosen).map(
+            lambda row: {'choices': [row[f'choice_{letter}'] for letter in 'ABCD']}
+        )
+
+    picked = {'process_docs': rows_of} if task.rows else {}
     return {
         'task': name,
         'custom_dataset': None,
@@ -70,19 +82,6 @@ def _redirected(name: str, path: pathlib.Path) -> dict[str, Any]:
         'num_fewshot': task.shots,
         **picked,
     }
-
-
-def _rows_of(task: Published, rows: Any) -> Any:
-    """Rows (datasets.Dataset) of one task of LongBench v2, with lm_eval's column of choices."""
-    keys = zip(*(rows[column] for column in task.rows), strict=True)
-    wanted = tuple(task.rows.values())
-    chosen = [i for i, key in enumerate(keys) if key == wanted]
-    if not chosen:
-        named = ', '.join(f'{column} {value!r}' for column, value in task.rows.items())
-        raise ValueError(f'the file of LongBench v2 has no rows with {named}')
-    return rows.select(chosen).map(
-        lambda row: {'choices': [row[f'choice_{letter}'] for letter in 'ABCD']}
-    )
 
 
 def _check_columns(name: str, path: pathlib.Path) -> None:

@@ -30,8 +30,8 @@ from nope.data.prefix import last, start_id
 from nope.data.tokenizers import HuggingFaceTokenizer
 from nope.evals.forward import Progress
 from nope.evals.generation import Generator, Options
-from nope.evals.harness.extra import check_installed
 from nope.evals.harness.options import options_of
+from nope.evals.harness.tasks import check_installed
 from nope.evals.samples import SampleLog
 
 # Requests between two writes of the log, on every device.

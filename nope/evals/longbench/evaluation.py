@@ -89,12 +89,19 @@ def run(
     for dataset, batch in progress(batches):
         prompts = [each.ids for _, each in batch]
         found = generator.generate(prompts, options(dataset, tokenizer, beams))
-        log.append(
-            {
-                sample.key: _row(dataset, sample, each, tokenizer.decode(new))
-                for (sample, each), new in zip(batch, found, strict=True)
+        rows = {}
+        for (sample, each), new in zip(batch, found, strict=True):
+            given = dataset.metric, tokenizer.decode(new), sample.answers, sample.classes
+            rows[sample.key] = {
+                'dataset': sample.dataset,
+                'index': sample.index,
+                'prediction': given[1],
+                'score': metrics.score(*given, first_line_only=dataset.first_line_only),
+                'answers': list(sample.answers),
+                'prompt_tokens': len(each.ids),
+                'truncated': each.truncated,
             }
-        )
+        log.append(rows)
     begins = bool(prefix_of(tokenizer, bos))
     return _records(samples, log, {'max_length': max_length, 'beams': beams, 'bos': begins})
 
@@ -129,26 +136,6 @@ def newline_id(tokenizer: Tokenizer) -> int | None:
     if len(ids) and tokenizer.decode(ids[-1:]) == '\n':
         return int(ids[-1])
     return None
-
-
-def _row(
-    dataset: Dataset, sample: LongBenchSample, each: LongBenchPrompt, prediction: str
-) -> dict[str, Any]:
-    return {
-        'dataset': sample.dataset,
-        'index': sample.index,
-        'prediction': prediction,
-        'score': metrics.score(
-            dataset.metric,
-            prediction,
-            sample.answers,
-            sample.classes,
-            first_line_only=dataset.first_line_only,
-        ),
-        'answers': list(sample.answers),
-        'prompt_tokens': len(each.ids),
-        'truncated': each.truncated,
-    }
 
 
 def _records(

@@ -20,6 +20,7 @@ _LAYOUT = (
     'it must hold one file NAME.jsonl for each data set, as the folder data/ of the published '
     'archive, data.zip, does when it is unpacked'
 )
+MOST_SHOWN = 40  # characters of a value in an error
 _FIELDS = ('input', 'context', 'answers', 'all_classes', 'length')
 
 
@@ -142,13 +143,10 @@ def _sample(dataset: Dataset, index: int, line: bytes) -> LongBenchSample:
 
 def _require(row: dict[str, Any], field: str, kind: str, fulfilled: object) -> None:
     if not fulfilled:
-        raise ValueError(f'{field} is {_short(row[field])}; it must be {kind}')
+        text = json.dumps(row[field])
+        shown = text if len(text) <= MOST_SHOWN else f'{text[:MOST_SHOWN]} ...'
+        raise ValueError(f'{field} is {shown}; it must be {kind}')
 
 
 def _are_texts(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(text, str) for text in value)
-
-
-def _short(value: Any, most: int = 40) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= most else f'{text[:most]} ...'

@@ -119,17 +119,12 @@ def _text(
         return _JudgedText(tokens, tokens, None)
     bos = bool(documents.prefix)
     text = tokenizer.decode(tokens[len(documents.prefix) :])
-    own, judged = (_framed(each, text, bos) for each in (tokenizer, evaluator.tokenizer))
-    return _JudgedText(own[0][:length], judged[0], (own[1][:length], judged[1]))
-
-
-def _framed(tokenizer: Tokenizer, text: str, bos: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Ids and spans of a text, after the prefix where `bos` is on."""
-    ids, spans = encode_spans(tokenizer, text)
-    before = encode_with_bos(tokenizer, '', bos)
-    return np.concatenate([before, ids]), np.concatenate(
-        [np.zeros((len(before), 2), np.int64), spans]
-    )
+    ids, spans = [], []
+    for each in (tokenizer, evaluator.tokenizer):
+        before, (own, places) = encode_with_bos(each, '', bos), encode_spans(each, text)
+        ids.append(np.concatenate([before, own]))
+        spans.append(np.concatenate([np.zeros((len(before), 2), np.int64), places]))
+    return _JudgedText(ids[0][:length], ids[1], (spans[0][:length], spans[1]))
 
 
 def _measure(

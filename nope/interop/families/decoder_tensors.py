@@ -30,7 +30,7 @@ from __future__ import annotations
 import numpy as np
 
 from nope.interop.families.templates import (
-    Template,
+    LayerTensor,
     apart,
     embedding,
     fused_qkv,
@@ -46,7 +46,7 @@ from nope.interop.families.templates import (
     stacked,
     vector,
 )
-from nope.interop.mapping import LAM, SAME, TRANSPOSED, Part, Tensor, fused
+from nope.interop.mapping import LAM, SAME, TRANSPOSED, Parameter, Tensor, fused
 from nope.interop.mapping import matrix as outer_matrix
 from nope.interop.mapping import vector as outer_vector
 from nope.model import LayerKind, ModelConfig
@@ -81,12 +81,12 @@ def tensors(
     prefix = '' if _EMBEDDING in names else 'model.'
     scaled = any(name.endswith('.self_attn.scale_param') for name in names)
 
-    def of_layer(layer: int) -> list[Template]:
+    def of_layer(layer: int) -> list[LayerTensor]:
         own, kind = config.of_layer(layer), config.layer_kinds[layer]
         found = [part for name, ours in _NORMS[own.block].items() for part in norm(name, ours, own)]
         found += _attention(own, kind, neighbours, joined)
         if scaled:
-            found.append(Template('self_attn.scale_param', (own.heads,), (LAM,), SAME))
+            found.append(LayerTensor('self_attn.scale_param', (own.heads,), (LAM,), SAME))
         return found + _mlp(own, joined) + _of_gemma4(own)
 
     layers = f'{prefix}layers.'
@@ -105,7 +105,7 @@ def tensors(
 
 def _attention(
     config: ModelConfig, kind: LayerKind, neighbours: bool, joined: bool
-) -> list[Template]:
+) -> list[LayerTensor]:
     heads = {'query': config.heads}  # of each projection that layers of that kind have
     if kind.keys_from == 'input':
         heads['key'] = config.kv_heads
@@ -133,13 +133,13 @@ def _attention(
     return found
 
 
-def _mlp(config: ModelConfig, joined: bool) -> list[Template]:
+def _mlp(config: ModelConfig, joined: bool) -> list[LayerTensor]:
     D, F = config.width, config.mlp_width
     found, sides = [], (('gate', F, D), ('up', F, D), ('down', D, F))
     if joined:
         paths = ('layers', 'mlp', 'gate'), ('layers', 'mlp', 'up')
         layout = fused([TRANSPOSED, TRANSPOSED], np.split(np.arange(2 * F), 2))
-        found.append(Template('mlp.gate_up_proj.weight', (2 * F, D), paths, layout))
+        found.append(LayerTensor('mlp.gate_up_proj.weight', (2 * F, D), paths, layout))
     for ours, out, inputs in sides[2:] if joined else sides:
         found.append(matrix(f'mlp.{ours}_proj.weight', ('mlp', ours), out, inputs))
         if config.mlp_bias:
@@ -147,7 +147,7 @@ def _mlp(config: ModelConfig, joined: bool) -> list[Template]:
     return found
 
 
-def _of_gemma4(config: ModelConfig) -> list[Template]:
+def _of_gemma4(config: ModelConfig) -> list[LayerTensor]:
     """Output scale of a Gemma 4 layer, and its projections of per-layer embeddings."""
     found = []
     if config.layer_scale:
@@ -168,7 +168,7 @@ def _token_inputs(prefix: str, config: ModelConfig) -> list[Tensor]:
         return []
     P, ours = config.token_width, 'token_inputs'
     shape = config.vocab_size, config.layers * P
-    table = Part((ours, 'embedding'))
+    table = Parameter((ours, 'embedding'))
     return [
         Tensor(f'{prefix}embed_tokens_per_layer.weight', shape, (table,), SAME),
         outer_matrix(
