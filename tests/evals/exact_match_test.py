@@ -218,29 +218,6 @@ def test_with_a_scratchpad_the_final_answer_alone_counts(tmp_path: pathlib.Path)
     assert set(right['reasoned']) == {1.0}
 
 
-def test_an_answer_behind_no_scratchpad_is_told_apart(tmp_path: pathlib.Path) -> None:
-    asked = ask(PADS, None, PADDED_LIMIT)
-    model = Written(asked, lambda prompt: f'The answer is {total(prompt)} .')
-    found, rows = run(model, asked, tmp_path)
-    assert found.attributes['beyond'] == 1.0
-    assert found.attributes['right_unparsed'] == len(rows)
-    assert set(found['parsed']) == set(found['reasoned']) == {0.0}
-    assert {row['problem'] for row in rows} == {"does not begin with 'Thinking step by step:'"}
-
-
-def test_what_runs_to_the_limit_is_wrong_and_kept(tmp_path: pathlib.Path) -> None:
-    asked = ask(PADS, None, PADDED_LIMIT)
-    body = ' # in 1 comp 1 + sum = 1 + 0 = out 1 [ sum: 1 = 1 ] re 2'
-    model = Written(asked, lambda prompt: 'Thinking step by step:' + 20 * body)
-    found, rows = run(model, asked, tmp_path)
-    assert found.attributes['inside'] == found.attributes['beyond'] == 0.0
-    longest = max(len(asked.ids(question).prompt) for question in asked.questions)
-    assert model.rooms == {PADDED_LIMIT - longest}
-    for row in rows:
-        assert row['problem'] == "has no '. Thus,'" and not row['parsed']
-        assert len(asked.tokenizer.encode(row['prediction'])) == PADDED_LIMIT - longest
-
-
 def test_answers_have_the_same_room_whichever_are_asked_first(tmp_path: pathlib.Path) -> None:
     asked = ask(PADS, None, PADDED_LIMIT)
     first, _ = run(Written(asked, lambda prompt: padded(prompt, 1)), asked, tmp_path)

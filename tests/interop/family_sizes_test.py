@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nope.interop.families import Described, family_of
-from nope.model import LayerKind, counts
+from nope.model import counts
 from nope.positions import (
     Rotary,
 )
@@ -101,16 +101,6 @@ MPT_7B: dict[str, Any] = {
     'torch_dtype': 'bfloat16',
     'vocab_size': 50432,
 }
-SMOLLM3_3B: dict[str, Any] = {
-    'model_type': 'smollm3',
-    'hidden_size': 2048,
-    'intermediate_size': 11008,
-    'num_hidden_layers': 36,
-    'num_attention_heads': 16,
-    'num_key_value_heads': 4,
-    'no_rope_layer_interval': 4,
-    'vocab_size': 128256,
-}
 LIT_NAMES = frozenset({'transformer.h.0.attn.attn.weight'})
 
 
@@ -143,11 +133,3 @@ def test_published_sizes(config: dict, names: frozenset, parameters: int) -> Non
     tensors = family_of(config, names).tensors(model, names)
     assert counts.parameters(model) == parameters
     assert sum(math.prod(shape) for shape in by_name(tensors).values()) == parameters
-
-
-def test_smollm3_has_no_rotary_positions_in_every_fourth_layer() -> None:
-    model = read(SMOLLM3_3B).model
-    rotary = LayerKind(Rotary(2e6))
-    assert model.pattern == (rotary, rotary, rotary, LayerKind())
-    assert model.tied_head and model.norm_epsilon == 1e-6
-    assert counts.parameters(model) == 3_075_098_624

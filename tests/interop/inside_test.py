@@ -10,7 +10,6 @@ from tests.interop.family_cases import (
     NONE,
     OF_FAMILY,
     ROTARY,
-    by_name,
     decoder,
     described,
     inside,
@@ -26,12 +25,6 @@ PAIRS = [
     ('mistral3', 'ministral3'),
 ]
 MODELS = {text: OF_FAMILY.get(text, decoder(position=ROTARY)) for _, text in PAIRS}
-OF_IMAGES = {'vision_tower.patch_conv.weight', 'multi_modal_projector.linear_1.weight'}
-# Of a tensor in a file of the text model alone, its name here: of published files, of newer ones.
-LAYOUTS = {
-    'older': lambda name: f'language_model.{name}',
-    'newer': lambda name: name.replace('model.', 'model.language_model.', 1),
-}
 
 
 @pytest.mark.parametrize(('outer', 'text'), PAIRS)
@@ -40,27 +33,6 @@ def test_the_text_model_is_what_it_is_by_itself(outer: str, text: str) -> None:
     assert family_of(config, NONE).name == f'{outer} with {text}'
     assert read(config) == read(config['text_config'])
     assert read(config).model == MODELS[text]
-
-
-@pytest.mark.parametrize('layout', LAYOUTS)
-@pytest.mark.parametrize(('outer', 'text'), PAIRS)
-def test_its_tensors_have_other_names(outer: str, text: str, layout: str) -> None:
-    model, renamed = MODELS[text], LAYOUTS[layout]
-    alone = by_name(BY_NAME[text].tensors(model, NONE))
-    names = frozenset(map(renamed, alone))
-    family = BY_NAME[f'{outer} with {text}']
-    found = family.tensors(model, names | OF_IMAGES)
-    assert by_name(found) == {renamed(name): shape for name, shape in alone.items()}
-    assert [tensor.parts for tensor in found] == [
-        tensor.parts for tensor in BY_NAME[text].tensors(model, NONE)
-    ]
-    newer = {f'model.{name}' for name in OF_IMAGES}
-    left_out = {
-        name
-        for name in OF_IMAGES | newer | names
-        if any(rule.pattern.fullmatch(name) for rule in family.ignored(model))
-    }
-    assert left_out == OF_IMAGES | newer
 
 
 def test_the_whole_model_says_how_its_head_is_tied() -> None:

@@ -11,7 +11,6 @@ import weakref
 from collections.abc import Mapping
 
 import jax
-import ml_dtypes
 import numpy as np
 import pytest
 
@@ -91,19 +90,6 @@ def test_every_mesh_gets_the_same_values_in_its_own_shares(
         assert {part.data.shape for part in leaf.addressable_shards} == {share}
 
 
-@pytest.mark.parametrize('dtype', ['bfloat16', 'float16'])
-def test_halves_become_float32_on_the_devices(tmp_path, dtype: str) -> None:
-    mesh = sharding.make_mesh(MeshConfig(2, 2, 2, 1))
-    variables = tiny.variables(LLAMA)
-    directory = open_directory(save(tmp_path / 'half', LLAMA, variables, dtype=dtype))
-    found = load(directory, found_model(directory), mesh)['params']
-    half = ml_dtypes.bfloat16 if dtype == 'bfloat16' else np.float16
-    rounded = jax.tree.map(
-        lambda leaf: np.asarray(leaf).astype(half).astype(np.float32), variables['params']
-    )
-    tiny.assert_same(found, rounded)
-
-
 NAMES = 'model.norm.weight', 'model.embed_tokens.weight'
 
 
@@ -141,12 +127,6 @@ def test_of_several_dtypes_one_holds_all_values(
     folders: Mapping[str, pathlib.Path], tmp_path: pathlib.Path, dtypes: tuple[str, ...]
 ) -> None:
     assert in_dtypes(folders['llama'], tmp_path, *dtypes).dtype == 'float32'
-
-
-def test_a_lambda_beside_halves_leaves_them_halves(tmp_path: pathlib.Path) -> None:
-    options = {'lam': 'scale_param', 'dtype': 'bfloat16'}
-    folder = save(tmp_path / 'scaled', LLAMA, tiny.varied_lam(LLAMA), **options)
-    assert describe(open_directory(folder)).dtype == 'bfloat16'
 
 
 @pytest.mark.parametrize('dtype', ['bfloat16', 'float16'])
@@ -315,19 +295,6 @@ def test_tensors_that_are_not_the_models_are_refused_by_name(
             refused()
         assert str(tmp_path) in str(caught.value)
     assert not reads.names
-
-
-def test_tables_of_old_files_are_left_out(
-    folders: Mapping[str, pathlib.Path], tmp_path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Rotary frequencies, which follow from the config."""
-    name = 'model.layers.1.self_attn.rotary_emb.inv_freq'
-    rewritten(folders['llama'], tmp_path, {name: zeros(4)})
-    directory = open_directory(tmp_path)
-    reads = Reads(monkeypatch)
-    found = load(directory, found_model(directory), tiny.mesh())
-    tiny.assert_same(found, tiny.variables(LLAMA))
-    assert name not in reads.names
 
 
 def test_a_tied_head_may_be_there_twice_but_not_differ(

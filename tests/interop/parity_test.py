@@ -28,7 +28,6 @@ from tests.interop.imported import (
     lam_between,
     read,
 )
-from tests.interop.stock import LONGEST
 from tests.interop.stock_cases import (
     ALIKE,
     CASES,
@@ -118,20 +117,6 @@ def test_layers_that_stock_rotates_have_positions(
     found = imported(name)
     assert all(turning_layers(stock.restore(found.folder)))
     assert not any(found.model.without_position)
-
-
-def test_positions_are_of_no_account_to_a_model_that_stock_does_not_rotate(
-    imported: Callable[[str], Imported],
-) -> None:
-    """Bit for bit, and of account to a model of the same weights that stock rotates."""
-    still, turning = imported('cohere2, no positions'), imported('cohere2')
-    tiny.assert_same(still.variables, turning.variables)
-    for found, same in ((still, True), (turning, False)):
-        as_they_are, stretched = (
-            stock.our_logits(found.model, found.variables, TOKENS, positions_T=places)
-            for places in (np.arange(LONGEST), 3 * np.arange(LONGEST) + 7)
-        )
-        assert np.array_equal(as_they_are, stretched) == same
 
 
 @pytest.mark.parametrize(('name', 'exponent'), [('mpt', 11), ('mpt, 6 heads', 4)])

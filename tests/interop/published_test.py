@@ -7,7 +7,7 @@ from typing import Any
 
 from nope.interop.families import Described, family_of
 from nope.model import LayerKind, counts
-from nope.positions import ByParts, Linear, Llama3, LongRoPE, Rotary, longrope_multiplier
+from nope.positions import ByParts, Linear, LongRoPE, Rotary, longrope_multiplier
 
 NONE: frozenset[str] = frozenset()
 
@@ -59,45 +59,6 @@ def test_command_r7b_has_no_positions_in_every_fourth_layer() -> None:
     assert model.tied_head and model.logit_multiplier == 0.25
     assert about.train_length == 132_096
     assert counts.parameters(model) == 8_028_033_024
-
-
-EXAONE4_32B: dict[str, Any] = {
-    'architectures': ['Exaone4ForCausalLM'],
-    'bos_token_id': 1,
-    'eos_token_id': 361,
-    'head_dim': 128,
-    'hidden_act': 'silu',
-    'hidden_size': 5120,
-    'intermediate_size': 27392,
-    'layer_types': [*['sliding_attention'] * 3, 'full_attention'] * 16,
-    'max_position_embeddings': 131072,
-    'model_type': 'exaone4',
-    'num_attention_heads': 40,
-    'num_hidden_layers': 64,
-    'num_key_value_heads': 8,
-    'rms_norm_eps': 1e-05,
-    'rope_scaling': {
-        'factor': 16.0,
-        'high_freq_factor': 4.0,
-        'low_freq_factor': 1.0,
-        'original_max_position_embeddings': 8192,
-        'rope_type': 'llama3',
-    },
-    'rope_theta': 1000000,
-    'sliding_window': 4096,
-    'sliding_window_pattern': 'LLLG',
-    'tie_word_embeddings': False,
-    'torch_dtype': 'bfloat16',
-    'vocab_size': 102400,
-}
-
-
-def test_exaone4_has_no_positions_in_every_fourth_layer() -> None:
-    about = described(EXAONE4_32B)
-    sliding = LayerKind(Rotary(1e6, Llama3(16.0, 8192, 1.0, 4.0)), 4096)
-    assert about.model.pattern == (sliding, sliding, sliding, LayerKind())
-    assert (about.model.block, about.model.qk_norm_over) == ('post', 'head')
-    assert counts.parameters(about.model) == 32_003_216_384
 
 
 # The text model of 4B says in its config only where it differs from the class.

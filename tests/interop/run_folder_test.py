@@ -6,7 +6,6 @@ import dataclasses
 import json
 import pathlib
 import re
-import shutil
 from collections.abc import Mapping
 from typing import Any
 
@@ -193,29 +192,6 @@ def test_a_base_model_that_was_trained_again_to_other_weights_is_refused(
     write_run(tmp_path / 'base', Described(CONFIG, 16), again, tiny.mesh(), {})
     with pytest.raises(CheckpointError, match=r'step 7 .* belongs to another base model'):
         read_run(searched, tiny.mesh())
-
-
-def test_a_search_that_was_saved_whole_needs_no_base_model(
-    searched: pathlib.Path, tmp_path: pathlib.Path
-) -> None:
-    """As searches were saved before they shared the weights."""
-    (searched / BASE_MODEL).unlink()
-    with pytest.raises(CheckpointError, match='has no params: a search is saved without its base'):
-        read_run(searched, tiny.mesh())
-    with Checkpoints(searched / 'checkpoints', read_json(searched / 'spec.json')) as checkpoints:
-        checkpoints.save(9, tiny.varied_lam(CONFIG), {})
-    shutil.rmtree(tmp_path / 'base')
-    tiny.assert_same(read_run(searched, tiny.mesh()).variables, tiny.varied_lam(CONFIG))
-
-
-def test_an_unknown_training_length_stays_unknown(tmp_path: pathlib.Path) -> None:
-    config = tiny.model(attention=None)
-    described = Described(config, None)
-    write_run(tmp_path / 'run', described, tiny.variables(config), tiny.mesh(), {})
-    found = read_run(tmp_path / 'run', tiny.mesh())
-    assert found.described == described
-    save(tmp_path / 'out', found.variables, found.described)
-    assert open_directory(tmp_path / 'out').train_length is None
 
 
 def test_a_folder_that_is_no_run(tmp_path: pathlib.Path) -> None:

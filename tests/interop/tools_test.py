@@ -90,17 +90,6 @@ def test_what_cannot_be_done_is_said_in_one_line(
     assert not out.exists()
 
 
-@pytest.mark.slow
-def test_what_is_not_there_is_said_in_one_line(
-    run_folder: pathlib.Path, tmp_path: pathlib.Path
-) -> None:
-    out = tmp_path / 'out'
-    _check_error(tool('export_hf', tmp_path, out), 'no run folder')
-    _check_error(tool('export_hf', run_folder, out, '--length=0'), 'export.length is 0')
-    _check_error(tool('import_hf', tmp_path / 'nowhere'), 'nowhere')
-    assert not out.exists()
-
-
 def _check_error(done: subprocess.CompletedProcess[str], message: str) -> None:
     assert done.returncode == 1 and message in done.stderr, done.stderr
     assert done.stderr.startswith('error: ') and done.stderr.count('\n') == 1

@@ -178,7 +178,6 @@ class Decoder:
         return (
             common.differs(config, {**self._fixed(), 'qk_norm': self.qk_norm})
             or kinds.nowhere_written(config)
-            or (None if self.by_layer else kinds.of_several_shapes(config))
             or self._unwritable_biases(config)
             or self._unwritable_heads(config)
             or self._unwritable_positions(config)
@@ -291,6 +290,8 @@ class Decoder:
         return common.differs(config, fixed)
 
     def _unwritable_heads(self, config: ModelConfig) -> str | None:
+        if config.apart and not self.by_layer:
+            return f'its layers differ in their arrays ({config.describe_kinds()})'
         if config.head_dim % 2:
             return f'head_dim is {config.head_dim}, an odd number'
         if self.whole_heads and config.width % config.heads:

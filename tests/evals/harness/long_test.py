@@ -124,15 +124,6 @@ def test_a_task_in_two_groups_is_refused(tmp_path: pathlib.Path) -> None:
         find(['longbench2_single', 'longbench2_legal_single'], data=tmp_path, built_in=False)
 
 
-def test_a_group_lacks_its_files_by_name(tmp_path: pathlib.Path) -> None:
-    (tmp_path / 'qa2').mkdir()
-    write_jsonl(tmp_path / 'qa2/8k.jsonl', FACTS)
-    asked = {'data': tmp_path, 'built_in': False, 'metadata': {'max_seq_lengths': '8k'}}
-    with pytest.raises(FileNotFoundError, match='lacks the data of 4 tasks') as error:
-        find(['babilong_longctx'], **asked)
-    assert 'qa3/8k.jsonl or' in str(error.value) and 'qa2/' not in str(error.value)
-
-
 def test_a_task_without_rows_is_said(tmp_path: pathlib.Path) -> None:
     write_jsonl(tmp_path / 'data.jsonl', QUESTIONS)
     with pytest.raises(ValueError, match=r"no rows with domain .*, sub_domain 'Table QA'"):

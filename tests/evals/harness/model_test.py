@@ -168,14 +168,6 @@ def test_a_text_ends_before_the_first_of_its_stops() -> None:
     assert generator.made[2] == len(found[2])
 
 
-def test_beams_go_on_to_their_end_and_are_cut_there() -> None:
-    generator = FakeGenerator(lambda i, prompt: 'yes\nno')
-    arguments = {'until': '\n', 'num_beams': 3, 'max_gen_toks': 20}
-    requests = instances('generate_until', [('a', arguments)])
-    assert adapted(generator).generate_until(requests) == ['yes']
-    assert generator.options[0].beams == 3 and generator.made == [6]
-
-
 def test_a_prompt_leaves_room_for_the_new_tokens() -> None:
     generator = FakeGenerator()
     requests = instances('generate_until', [('abcdefgh', {'max_gen_toks': 5}), ('', {})])
@@ -186,17 +178,6 @@ def test_a_prompt_leaves_room_for_the_new_tokens() -> None:
     assert generator.prompts == [[[*b'fgh']]]
     adapted(generator, window=257).generate_until(requests[1:])
     assert generator.prompts[1] == [[END]]
-
-
-def test_sampled_texts_that_are_alike_are_drawn_one_by_one() -> None:
-    generator = FakeGenerator(lambda i, prompt: f'{prompt}{i}')
-    sampled = {'do_sample': True, 'temperature': 0.5, 'max_gen_toks': 9}
-    greedy = {'max_gen_toks': 9}
-    requests = instances('generate_until', [('a', sampled), ('a', sampled), ('a', greedy)] * 2)
-    found = adapted(generator, seed=3).generate_until(requests)
-    assert found == ['a0', 'a1', 'a0', 'a2', 'a3', 'a0']
-    assert [(o.temperature, o.seed) for o in generator.options] == [(0.5, 3), (0.0, 3)]
-    assert [len(prompts) for prompts in generator.prompts] == [4, 1]
 
 
 @pytest.mark.parametrize('at_once', [1, 64])

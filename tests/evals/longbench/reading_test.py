@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import logging
 import pathlib
 from typing import Any
@@ -38,12 +37,6 @@ def test_a_limit_takes_the_first_of_each(folder: pathlib.Path) -> None:
     assert read(folder, limit=2) == read(folder, limit=9) == read(folder)
     with pytest.raises(ValueError, match='limit is 0; it must be at least 1'):
         read(folder, limit=0)
-
-
-def test_white_space_and_unicode_are_no_obstacle(tmp_path: pathlib.Path) -> None:
-    line = json.dumps(row(input='où ?'), ensure_ascii=False)
-    (tmp_path / 'lcc.jsonl').write_text(f'\n{line}\r\n \n{line}', encoding='utf-8')
-    assert [(s.index, s.input) for s in read(tmp_path, ['lcc'])] == [(0, 'où ?'), (1, 'où ?')]
 
 
 def test_a_whole_folder_passes_and_its_size_is_compared(

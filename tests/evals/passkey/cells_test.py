@@ -38,12 +38,6 @@ def test_a_number_of_tests_outside_the_plan_is_refused(tests: int) -> None:
         questions(320, 42, tests)
 
 
-@pytest.mark.parametrize('seed', [-1, 2**32])
-def test_a_seed_outside_32_bits_is_refused(seed: int) -> None:
-    with pytest.raises(ValueError, match=rf'seed is {seed}'):
-        questions(320, seed, 1)
-
-
 def test_a_length_at_which_one_question_does_not_fit_is_left_out() -> None:
     asked = questions(320, 42, 2)
     kept = keep_fitting(asked, lambda q: q.name != '160/0.5/1' and q.length > 40, 320)

@@ -3,7 +3,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nope.data.templates import PAPER
 from nope.evals.passkey import keys
 from nope.evals.passkey.keys import DepthCell, PieceCounts, fillers, plan, prompt_tokens, repeats
 from tests.vectors import VECTORS
@@ -45,15 +44,6 @@ def test_vector_passkey_plan_seed42_max4096(index: int, expected: dict) -> None:
 def test_vector_prompt_tokens_for_nominal_length(length: str) -> None:
     expected = COUNTS['prompt_tokens_for_nominal_length'][length]
     assert prompt_tokens(int(length), ALONE, IN_CONTEXT) == expected
-
-
-@LENGTHS
-def test_the_grid_is_16_lengths_from_the_longest_by_10_depths_from_the_start(
-    max_length: int,
-) -> None:
-    lengths = [max_length * part // 16 for part in range(16, 0, -1)]
-    expected = [(length, depth / 10) for length in lengths for depth in range(10)]
-    assert [(cell.length, cell.depth) for cell in plan(max_length)] == expected
 
 
 @LENGTHS
@@ -102,31 +92,12 @@ def test_the_key_stands_where_whole_fillers_end(position: int, before: int) -> N
     assert fillers(256, position, ALONE) == (before, 7 - before)
 
 
-def test_repeats_do_not_depend_on_the_position() -> None:
-    for length in (80, 104, 105, 256, 4096):
-        assert repeats(length, ALONE) == (length - 80) // 25
-        assert {sum(fillers(length, position, ALONE)) for position in range(length)} == {
-            repeats(length, ALONE)
-        }
-
-
 @pytest.mark.parametrize('length', [0, 64, 79])
 def test_a_length_without_room_is_refused(length: int) -> None:
     with pytest.raises(ValueError, match=rf'length {length} is shorter .* 80 tokens'):
         repeats(length, ALONE)
     with pytest.raises(ValueError, match='shorter'):
         fillers(length, 0, ALONE)
-
-
-def test_a_prompt_is_its_pieces_in_order() -> None:
-    pieces = PAPER.prompt('12345', 2, 1).split(PAPER.filler)
-    assert pieces == [
-        'There is an important info hidden inside a lot of irrelevant text. Find it and memorize '
-        'them. I will quiz you about the important information there.\n',
-        '',
-        '\nThe pass key is 12345. Remember it. 12345 is the pass key.\n',
-        '\nWhat is the pass key? The pass key is',
-    ]
 
 
 def test_chosen_lengths_come_longest_first_with_keys_inside_their_depths() -> None:
