@@ -9,7 +9,7 @@ divergence and visits pairs (i, j) with i < j alone; `released` is that number.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -71,7 +71,7 @@ def run(
     shape = len(everything), first.config.layers, first.config.heads, second.config.heads
     pairs, swapped, counts = np.zeros(shape), np.zeros(shape), np.zeros((len(everything), 1, 1, 1))
     lengths = np.array([len(x) for x in everything])
-    options = {'queries': queries, 'budget': budget, 'progress': progress}
+    options: dict[str, Any] = {'queries': queries, 'budget': budget, 'progress': progress}
     with sharding.use(mesh):
         for rows in attention_rows.over((first, second), everything, mesh=mesh, **options):
             real = slice(len(rows.members))

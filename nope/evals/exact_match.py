@@ -234,8 +234,8 @@ def _rows(
     if not waiting:
         return rows
     options = Options(new_tokens=asked.room, stop_ids=(eos,))
-    made = generator.generate([ids[i].prompt for i in waiting], options)
-    for i, written in zip(waiting, made, strict=True):
+    decoded = generator.generate([ids[i].prompt for i in waiting], options)
+    for i, written in zip(waiting, decoded, strict=True):
         text = asked.tokenizer.decode(written)
         rows[i] = _row(asked, chunk[i], rows[i]['matched'], True, text)
     return rows

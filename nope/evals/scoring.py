@@ -145,7 +145,8 @@ class Scorer:
         place = functools.partial(
             sharding.put, sharding=sharding.rows(self._mesh, sharding.GENERATION_RULES)
         )
-        counts, parts = [], []
+        counts: list[list[int]] = []
+        parts = []
         for begin in range(0, tokens.shape[1], trunk.piece):
             # Where tokens that are scored are predicted in this piece, and which they are.
             at_BW, targets_BW = np.zeros((2, rows, width), np.int32)

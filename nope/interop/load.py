@@ -51,13 +51,12 @@ def load(
     arrays: dict[tuple[str, ...], jax.Array] = {}
     for tensor in progress(tensors):
         pieces = tensor.layout.split(directory.read(tensor.name))
-        for part in tensor.parts:
+        for part, piece in zip(tensor.parts, pieces, strict=True):
             path = part.path if part.path == LAM else ('params', *part.path)
-            piece, *pieces = pieces
             arrays[path] = _placed(part, piece, places[path], arrays.get(path))
             # Until the copy is made the devices may still read from host memory.
             arrays[path].block_until_ready()
-        del piece  # before the next one is read
+        del pieces, piece  # before the next one is read
     if LAM not in arrays:
         coefficients_LN = initial(model.lam, model.layers, model.heads)
         arrays[LAM] = jax.device_put(coefficients_LN, places[LAM].sharding)

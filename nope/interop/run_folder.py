@@ -67,7 +67,8 @@ def read_run(folder: pathlib.Path, mesh: Mesh, step: int | None = None) -> Saved
             f'{folder} is not finished; start its command again, or name the step of a checkpoint'
         )
     try:
-        earlier, own = spec.get('earlier'), {}
+        earlier: Any = spec.get('earlier')
+        own: dict[str, Any] = {}
         # A run that drops its position encoding has it up to that step.
         before = step is not None and earlier is not None and step <= earlier['steps']
         model = rebuild(earlier['model'] if before else spec['model'], model_types())

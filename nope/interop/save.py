@@ -113,7 +113,8 @@ def _write(
     tokenizer: str | None,
     origin: Mapping[str, Any],
 ) -> None:
-    model, given, scaled = described.model, variables, None
+    model, given = described.model, variables
+    scaled: Any = None
     if export.lam == 'scale_param':
         multipliers_LN = model.multipliers(lam_of(variables), export.length or 1)
         scaled = np.asarray(jax.device_get(multipliers_LN))

@@ -39,7 +39,7 @@ def options_of(
     if not all(isinstance(stop, str) for stop in stops):
         raise ValueError(f'generation_kwargs.until is {until!r}; accepted: a string or a list')
     options = Options(
-        new_tokens=_number(arguments, *limits or LIMITS[:1], NEW_TOKENS),
+        new_tokens=_number(arguments, limits[0] if limits else LIMITS[0], NEW_TOKENS),
         stop_ids=stop_ids,
         beams=_number(arguments, 'num_beams', 1),
         length_penalty=_number(arguments, 'length_penalty', 1.0),

@@ -90,8 +90,8 @@ def run(
         prompts = [each.ids for _, each in batch]
         found = generator.generate(prompts, options(dataset, tokenizer, beams))
         rows = {}
-        for (sample, each), new in zip(batch, found, strict=True):
-            given = dataset.metric, tokenizer.decode(new), sample.answers, sample.classes
+        for (sample, each), ids in zip(batch, found, strict=True):
+            given = dataset.metric, tokenizer.decode(ids), sample.answers, sample.classes
             rows[sample.key] = {
                 'dataset': sample.dataset,
                 'index': sample.index,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -49,10 +50,10 @@ def run(
     for a log of other samples.
     """
     for length, task in plan.parts:
-        asked, metric = TASKS[task], metrics.METRICS[TASKS[task].metric]
+        asked = TASKS[task]
         part = answers.Part(
             *(task, length, asked.budget, plan.prompts(length, task)),
-            score=lambda prediction, sample, metric=metric: metric(prediction, sample.answers),
+            score=functools.partial(_score, task),
             cleaned=metrics.cleaned,
             opening=asked.opening,
         )
@@ -67,6 +68,10 @@ def run(
             progress=progress,
         )
     return _records(plan, log, bos)
+
+
+def _score(task: str, prediction: str, sample: answers.Sample) -> float:
+    return metrics.METRICS[TASKS[task].metric](prediction, sample.answers)
 
 
 def options(task: str, tokenizer: Tokenizer) -> Options:
