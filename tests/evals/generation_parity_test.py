@@ -115,9 +115,9 @@ def cut(row: list[int], stop_ids: Collection[int]) -> list[int]:
 
 
 def assert_same(found: Sequence[np.ndarray], expected: Sequence[list[int]]) -> None:
-    """Every continuation; and they end at different places."""
+    """Every continuation; and not all end at one place."""
     assert [ids.tolist() for ids in found] == expected
-    assert len({len(ids) for ids in expected}) > 2
+    assert len({len(ids) for ids in expected}) > 1
 
 
 @pytest.mark.parametrize('name', [

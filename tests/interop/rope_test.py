@@ -26,7 +26,10 @@ from nope.positions import (
 
 H = 16
 SHORT, LONG = tuple(1 + i / 8 for i in range(H // 2)), tuple(2.0 + i for i in range(H // 2))
-ORIGINAL = 'original_max_position_embeddings'
+ORIGINAL, SHARE = 'original_max_position_embeddings', 'partial_rotary_factor'
+YARN = {'rope_type': 'yarn', 'factor': 4.0}
+LONGROPE = {'rope_type': 'longrope', 'short_factor': [*SHORT], 'long_factor': [*LONG]}
+LLAMA3 = {'rope_type': 'llama3', 'factor': 8.0, 'low_freq_factor': 1.0, 'high_freq_factor': 4.0}
 
 # Settings of a config.json with max_position_embeddings 8192, and what they are here.
 SETTINGS: list[tuple[dict[str, Any], Scaling]] = [
@@ -34,65 +37,31 @@ SETTINGS: list[tuple[dict[str, Any], Scaling]] = [
     ({'rope_type': 'default'}, Unscaled()),
     ({'rope_type': 'linear', 'factor': 4}, Linear(4.0)),
     ({'rope_type': 'dynamic', 'factor': 2.0}, DynamicNTK(2.0, 8192)),
-    ({'rope_type': 'yarn', 'factor': 4.0, ORIGINAL: 2048}, Yarn(4.0, 2048)),
-    ({'rope_type': 'yarn', 'factor': None, ORIGINAL: 2048}, Yarn(4.0, 2048)),
-    ({'rope_type': 'yarn', 'factor': 4.0}, Yarn(4.0, 8192)),
-    ({'rope_type': 'yarn', 'factor': 4.0, ORIGINAL: 2048, 'finetuned': True}, Yarn(4.0, 2048)),
+    ({**YARN, ORIGINAL: 2048}, Yarn(4.0, 2048)),
+    ({**YARN, 'factor': None, ORIGINAL: 2048}, Yarn(4.0, 2048)),
+    (YARN, Yarn(4.0, 8192)),
+    ({**YARN, ORIGINAL: 2048, 'finetuned': True}, Yarn(4.0, 2048)),
     (
-        {'rope_type': 'yarn', 'factor': 4.0, 'beta_fast': 20, 'beta_slow': 2, 'truncate': False},
+        {**YARN, 'beta_fast': 20, 'beta_slow': 2, 'truncate': False},
         Yarn(4.0, 8192, 2.0, 20.0, truncate=False),
     ),
-    ({'rope_type': 'yarn', 'factor': 4.0, 'attention_factor': 1.0}, ByParts(4.0, 8192)),
+    ({**YARN, 'attention_factor': 1.0}, ByParts(4.0, 8192)),
+    ({**YARN, 'attention_factor': 1.5, 'mscale': 2.0}, Yarn(4.0, 8192, multiplier=1.5)),
+    ({**YARN, 'attention_factor': 1 + 0.1 * math.log(4)}, Yarn(4.0, 8192)),
     (
-        {'rope_type': 'yarn', 'factor': 4.0, 'attention_factor': 1.5, 'mscale': 2.0},
-        Yarn(4.0, 8192, multiplier=1.5),
-    ),
-    (
-        {'rope_type': 'yarn', 'factor': 4.0, 'attention_factor': 1 + 0.1 * math.log(4)},
-        Yarn(4.0, 8192),
-    ),
-    (
-        {'rope_type': 'yarn', 'factor': 4.0, 'mscale': 0.5, 'mscale_all_dim': 1.0},
+        {**YARN, 'mscale': 0.5, 'mscale_all_dim': 1.0},
         Yarn(4.0, 8192, multiplier=(1 + 0.05 * math.log(4)) / (1 + 0.1 * math.log(4))),
     ),
-    (
-        {'rope_type': 'yarn', 'factor': 4.0, 'mscale': 1.0, 'mscale_all_dim': 1.0},
-        ByParts(4.0, 8192),  # YaRN without its multiplier
-    ),
-    ({'rope_type': 'yarn', 'factor': 4.0, 'mscale': 3.0}, Yarn(4.0, 8192)),
-    ({'rope_type': 'yarn', 'factor': 4.0, 'mscale': 3.0, 'mscale_all_dim': 0}, Yarn(4.0, 8192)),
-    (
-        {'rope_type': 'longrope', 'short_factor': [*SHORT], 'long_factor': [*LONG], ORIGINAL: 2048},
-        LongRoPE(SHORT, LONG, 2048, longrope_multiplier(4.0, 2048)),
-    ),
-    (
-        {'rope_type': 'longrope', 'short_factor': [*SHORT], 'long_factor': [*LONG], 'factor': 2.0},
-        LongRoPE(SHORT, LONG, 8192, longrope_multiplier(2.0, 8192)),
-    ),
-    (
-        {
-            'rope_type': 'longrope',
-            'short_factor': [*SHORT],
-            'long_factor': [*LONG],
-            'attention_factor': 1.25,
-        },
-        LongRoPE(SHORT, LONG, 8192, 1.25),
-    ),
-    (
-        {
-            'rope_type': 'llama3',
-            'factor': 8.0,
-            'low_freq_factor': 1.0,
-            'high_freq_factor': 4.0,
-            ORIGINAL: 2048,
-        },
-        Llama3(8.0, 2048),
-    ),
+    # YaRN without its multiplier
+    ({**YARN, 'mscale': 1.0, 'mscale_all_dim': 1.0}, ByParts(4.0, 8192)),
+    ({**YARN, 'mscale': 3.0}, Yarn(4.0, 8192)),
+    ({**YARN, 'mscale': 3.0, 'mscale_all_dim': 0}, Yarn(4.0, 8192)),
+    ({**LONGROPE, ORIGINAL: 2048}, LongRoPE(SHORT, LONG, 2048, longrope_multiplier(4.0, 2048))),
+    ({**LONGROPE, 'factor': 2.0}, LongRoPE(SHORT, LONG, 8192, longrope_multiplier(2.0, 8192))),
+    ({**LONGROPE, 'attention_factor': 1.25}, LongRoPE(SHORT, LONG, 8192, 1.25)),
+    ({**LLAMA3, ORIGINAL: 2048}, Llama3(8.0, 2048)),
     ({'rope_type': 'proportional'}, Unscaled()),
-    (
-        {'rope_type': 'proportional', 'factor': 4.0, 'partial_rotary_factor': 1.0},
-        Linear(4.0),
-    ),
+    ({'rope_type': 'proportional', 'factor': 4.0, SHARE: 1.0}, Linear(4.0)),
 ]
 
 # Written and read again they are the same; NTK-aware scaling is a base of its own there.
@@ -158,20 +127,13 @@ def test_ntk_aware_scaling_is_written_as_a_larger_base() -> None:
 
 
 @pytest.mark.parametrize(
-    ('scaling', 'longest'),
-    [(Yarn(4.0, 2048), 8192), (ByParts(1.5, 2048), 3072), (Yarn(1.3, 2048), 2048)],
-)
-def test_the_longest_sequence_follows_from_the_factor_where_it_can(
-    scaling: Scaling, longest: int
-) -> None:
-    """Versions that take the ratio of the lengths for the factor find the same."""
-    written = rope.write(Rotary(scaling=scaling), H, 2048)
-    assert written['max_position_embeddings'] == longest
-
-
-@pytest.mark.parametrize(
     ('scaling', 'known', 'longest'),
     [
+        # From the factor where it can: versions that take the ratio of the lengths find the same.
+        (Yarn(4.0, 2048), 2048, 8192),
+        (ByParts(1.5, 2048), 2048, 3072),
+        (Yarn(1.3, 2048), 2048, 2048),
+        # The known one where no version takes a ratio for the factor.
         (Llama3(8.0, 8192), 131_072, 131_072),
         (Llama3(32.0, 8192), 131_072, 131_072),
         (Llama3(8.0, 8192), None, 65_536),
@@ -181,7 +143,7 @@ def test_the_longest_sequence_follows_from_the_factor_where_it_can(
         (LongRoPE(SHORT, LONG, 4096, factor=4.0), 131_072, 131_072),
     ],
 )
-def test_the_longest_sequence_is_the_known_one_where_no_version_takes_a_ratio_for_the_factor(
+def test_the_longest_sequence_that_is_written(
     scaling: Scaling, known: int | None, longest: int
 ) -> None:
     written = rope.write(Rotary(scaling=scaling), H, known)
@@ -221,7 +183,6 @@ def test_what_a_config_leaves_out_is_the_class_s_own() -> None:
     assert found == Rotary(2e6, DynamicNTK(2.0, 512))
 
 
-SHARE = 'partial_rotary_factor'
 PARTLY = {'rope_type': 'proportional', SHARE: 0.25}
 
 
@@ -247,11 +208,6 @@ def test_p_rope_is_written_as_proportional_settings(scaling: Scaling) -> None:
     np.testing.assert_allclose(
         found.inverse_frequencies(H, 5), rotary.inverse_frequencies(H, 5), rtol=1e-6
     )
-
-
-YARN = {'type': 'yarn', 'factor': 2.0}
-LONGROPE = {'type': 'longrope', 'short_factor': [1.0], 'long_factor': [1.0]}
-LLAMA3 = {'type': 'llama3', 'factor': 8.0, 'low_freq_factor': 1.0, 'high_freq_factor': 4.0}
 
 
 @pytest.mark.parametrize(
