@@ -237,26 +237,12 @@ def test_accuracy_is_by_length(tmp_path: pathlib.Path) -> None:
     even = Written(
         asked, lambda p: f'The answer is {total(p) if p.count("+") % 2 else (total(p) + 1) % 10} .'
     )
-    found, _ = run(even, asked, tmp_path)
+    found, rows = run(even, asked, tmp_path)
+    assert rows[0]['prompt'].startswith('Compute: ')
     assert found.coordinates['length'].tolist() == [2, 3, 4, 5, 6]
     assert found['accuracy'].tolist() == [1, 0, 1, 0, 1]
     assert found['samples'].tolist() == [2, 2, 2, 2, 2]
     assert found.attributes['inside'] == 0.5 and found.attributes['beyond'] == pytest.approx(2 / 3)
-
-
-def test_finished_samples_are_not_asked_again(tmp_path: pathlib.Path) -> None:
-    asked = ask(SUMS, None, LIMIT)
-    right = lambda prompt: f'The answer is {total(prompt)} .'  # noqa: E731
-    first, _ = run(Written(asked, right), asked, tmp_path)
-    path = tmp_path / 'samples.jsonl'
-    lines = path.read_text().splitlines()
-    path.write_text('\n'.join(lines[:-3]) + '\n' + lines[-1][:20])  # cut by a kill
-    model = Written(asked, right)
-    again, _ = run(model, asked, tmp_path)
-    assert model.scored == 3
-    assert np.array_equal(first['accuracy'], again['accuracy'])
-    row = json.loads(lines[0])
-    assert row['prompt'].startswith('Compute: ') and row['prediction'] == row['reference']
 
 
 def test_examples_beyond_the_limit_are_named() -> None:

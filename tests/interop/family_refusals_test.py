@@ -11,15 +11,11 @@ import pytest
 from tests.interop.family_cases import (
     BY_NAME,
     GLOBAL,
-    HALF_WINDOWS,
     LOCAL,
     NONE,
     OF_FAMILY,
     ROTARY,
     WRITTEN,
-    behind,
-    beside,
-    bloom,
     decoder,
     described,
     gemma4,
@@ -233,27 +229,24 @@ HOSTILE = [
 ]
 BY_LAYER = (LOCAL, LOCAL, dataclasses.replace(GLOBAL, kv_heads=4))
 UNDER_ATTACK = {
-    'llama': (written('llama', described(WRITTEN['scaled rotary'][1])), NONE),
-    'mistral': (written('mistral', described(WRITTEN['window'][1])), NONE),
-    'qwen3': (written('qwen3', described(WRITTEN['QK-norm, biases and windows'][1])), NONE),
-    'smollm3': (written('smollm3', described(WRITTEN['some rotary and windows'][1])), NONE),
-    'cohere2': (written('cohere2', described(beside())), NONE),
-    'olmo2': (written('olmo2', described(behind())), NONE),
-    'olmo3': (written('olmo3', described(behind(pattern=HALF_WINDOWS))), NONE),
-    'exaone4': (written('exaone4', described(OF_FAMILY['exaone4'])), NONE),
-    'ministral3': (written('ministral3', described(OF_FAMILY['ministral3'])), NONE),
-    'gemma3_text': (written('gemma3_text', described(OF_FAMILY['gemma3_text'])), NONE),
-    'gemma4_text': (written('gemma4_text', described(OF_FAMILY['gemma4_text'])), NONE),
+    **{
+        name: (written(name, described(model)), NONE)
+        for name, model in OF_FAMILY.items()
+        if name not in ('gemma4_unified_text', 'mpt')
+    },
+    **{
+        WRITTEN[case][0]: (written(WRITTEN[case][0], described(WRITTEN[case][1])), NONE)
+        for case in (
+            *('scaled rotary', 'window', 'QK-norm, biases and windows'),
+            'some rotary and windows',
+        )
+    },
     'gemma4_unified_text': (
         written('gemma4_unified_text', described(gemma4(pattern=BY_LAYER, token_width=None))),
         NONE,
     ),
     'gemma3 with gemma3_text': (inside('gemma3', 'gemma3_text'), NONE),
     'mistral3 with ministral3': (inside('mistral3', 'ministral3'), NONE),
-    'phi3': (written('phi3', described(OF_FAMILY['phi3'])), NONE),
-    'granite': (written('granite', described(OF_FAMILY['granite'])), NONE),
-    'granite_swa': (written('granite_swa', described(OF_FAMILY['granite_swa'])), NONE),
-    'bloom': (written('bloom', described(bloom())), NONE),
     'mpt': (MPT_7B, NONE),
     'lit-gpt': (LIT_TINYLLAMA, LIT_NAMES),
 }

@@ -194,18 +194,13 @@ def test_an_answer_is_right_when_all_of_it_is(tmp_path: pathlib.Path, change, ma
     assert np.unique(records['accuracy']).tolist() == [float(matched == 6)]
 
 
-def test_the_model_is_asked_the_plan_longest_first_and_once(tmp_path: pathlib.Path) -> None:
+def test_the_model_is_asked_the_plan_longest_first(tmp_path: pathlib.Path) -> None:
     made = short_plan()
     model = Model(BYTES, keys_read)
-    first = passkey.run(model, made, SampleLog(tmp_path / 'samples.jsonl'), window=400)
+    passkey.run(model, made, SampleLog(tmp_path / 'samples.jsonl'), window=400)
     expected = [made.prompt(q).ids.tolist() for q in made.questions]
     assert [ids.tolist() for ids in model.asked] == expected
     assert [len(ids) for ids in expected] == sorted(map(len, expected), reverse=True)
-
-    again = Model(BYTES, keys_read)
-    second = passkey.run(again, made, SampleLog(tmp_path / 'samples.jsonl'), window=400)
-    assert again.calls == 0
-    np.testing.assert_array_equal(first['accuracy'], second['accuracy'])
 
 
 def test_chosen_lengths_are_asked_and_recorded_in_place_of_the_plan(tmp_path: pathlib.Path) -> None:
