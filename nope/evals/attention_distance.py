@@ -1,15 +1,15 @@
 """Attention distance: Jensen-Shannon distances between two models' attention patterns by layer.
 
-Of patterns P and Q over T queries, D_AT(P, Q) = (1 / T) sum_t JSD(P_t || Q_t), in nats, at most
-ln 2; of models A and B at layer l, D(A, B) is the least D_AT over all pairs of a head of A and a
-head of B (arXiv 2305.19466, section 5.2 and appendix F.7). The paper's released code swaps the
-arguments of each divergence and visits pairs (i, j) with i < j alone; `released` is that number.
+Two patterns P and Q over T queries are D_AT(P, Q) = (1 / T) sum_t JSD(P_t || Q_t) apart, in nats,
+at most ln 2. Two models are at layer l as far apart as their nearest pair of heads there (arXiv
+2305.19466, section 5.2 and appendix F.7). The paper's released code swaps the arguments of each
+divergence and visits pairs (i, j) with i < j alone; `released` is that number.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -25,27 +25,21 @@ from nope.records import Measure, Records
 _SMALLEST = float(np.finfo(np.float32).tiny)
 
 
-class Group(NamedTuple):
-    """Sequences, int32 [T] each, that are averaged. length: what they have in common, and what the
-    records name them by: of an example's problem, or the tokens of a window."""
+class SequenceGroup(NamedTuple):
+    """Sequences, int32 [T] each, that are averaged. length: names them in the records: that of the
+    example's problem, or the tokens of the window."""
 
     length: int
     sequences: Sequence[np.ndarray]
 
 
-class _Found(NamedTuple):
-    """Of every sequence [i]: least distances [i, L], those of the released code [i, L], and those
-    of all pairs of heads [i, L, N, M]."""
-
-    least: np.ndarray
-    released: np.ndarray | None
-    pairs: np.ndarray
+Group = SequenceGroup
 
 
 def run(
     first: Model,
     second: Model,
-    groups: Sequence[Group],
+    groups: Sequence[SequenceGroup],
     *,
     mesh: Mesh,
     queries: int | None = None,
@@ -74,7 +68,19 @@ def run(
         raise ValueError('there must be at least one group, and a sequence in each')
     for model in (first, second):
         attention_rows.check_fits(model.config, everything)
-    found = _distances(first, second, everything, queries, budget, mesh, progress)
+    shape = len(everything), first.config.layers, first.config.heads, second.config.heads
+    pairs, swapped, counts = np.zeros(shape), np.zeros(shape), np.zeros((len(everything), 1, 1, 1))
+    lengths = np.array([len(x) for x in everything])
+    options: dict[str, Any] = {'queries': queries, 'budget': budget, 'progress': progress}
+    with sharding.use(mesh):
+        for rows in attention_rows.over((first, second), everything, mesh=mesh, **options):
+            real = slice(len(rows.members))
+            sums = sharding.fetch(divergence_sums(*rows.weights, rows.lengths_B, rows.queries_R))
+            pairs[rows.members] += np.asarray(sums[0], np.float64)[real]
+            swapped[rows.members] += np.asarray(sums[1], np.float64)[real]
+            inside = np.asarray(rows.queries_R) < lengths[rows.members, None]
+            counts[rows.members, 0, 0, 0] += inside.sum(axis=1)
+    pairs, swapped = pairs / counts, swapped / counts
     ends = np.cumsum([len(group.sequences) for group in groups])[:-1]
 
     def mean(x: np.ndarray) -> np.ndarray:
@@ -82,8 +88,10 @@ def run(
 
     axes = ('length', 'layer')
     released = {}
-    if found.released is not None:
-        released['released'] = Measure(mean(found.released), axes, 'nats')
+    later_NM = np.triu(np.ones(shape[2:], bool), k=1)
+    if later_NM.any():
+        least = swapped[:, :, later_NM].min(axis=-1)
+        released['released'] = Measure(mean(least), axes, 'nats')
     return Records(
         attributes={
             'evaluation': 'attention_distance',
@@ -93,55 +101,22 @@ def run(
             'other_heads': second.config.heads,
         },
         measures={
-            'distance': Measure(mean(found.least), axes, 'nats'),
+            'distance': Measure(mean(pairs.min(axis=(2, 3))), axes, 'nats'),
             **released,
-            'pairs': Measure(
-                mean(found.pairs).astype(np.float32), (*axes, 'head', 'other'), 'nats'
-            ),
+            'pairs': Measure(mean(pairs).astype(np.float32), (*axes, 'head', 'other'), 'nats'),
             'examples': Measure(np.array([len(g.sequences) for g in groups]), ('length',), ''),
         },
         coordinates={'length': np.array([group.length for group in groups])},
     )
 
 
-def _distances(
-    first: Model,
-    second: Model,
-    sequences: Sequence[np.ndarray],
-    queries: int | None,
-    budget: int,
-    mesh: Mesh,
-    progress: Progress,
-) -> _Found:
-    """Of every sequence, the mean over its chosen queries."""
-    pairs = np.zeros((len(sequences), first.config.layers, first.config.heads, second.config.heads))
-    swapped, counts = np.zeros_like(pairs), np.zeros(len(sequences))
-    with sharding.use(mesh):
-        for rows in attention_rows.over(
-            (first, second), sequences, mesh=mesh, queries=queries, budget=budget, progress=progress
-        ):
-            real = slice(len(rows.members))
-            sums = sharding.fetch(divergence_sums(*rows.weights, rows.lengths_B, rows.queries_R))
-            pairs[rows.members] += np.asarray(sums[0], np.float64)[real]
-            swapped[rows.members] += np.asarray(sums[1], np.float64)[real]
-            lengths = np.array([len(sequences[i]) for i in rows.members])
-            counts[rows.members] += (np.asarray(rows.queries_R) < lengths[:, None]).sum(axis=1)
-    pairs, swapped = (x / counts[:, None, None, None] for x in (pairs, swapped))
-    return _Found(pairs.min(axis=(2, 3)), _least_after(swapped), pairs)
-
-
-def _least_after(swapped: np.ndarray) -> np.ndarray | None:
-    """The least over pairs (i, j) of heads with i < j, [i, L]; None where there are none."""
-    later_NM = np.triu(np.ones(swapped.shape[2:], bool), k=1)
-    return swapped[:, :, later_NM].min(axis=-1) if later_NM.any() else None
-
-
 @jax.jit
 def divergence_sums(
     p_LBNRS: jax.Array, q_LBMRS: jax.Array, lengths_B: jax.Array, queries_R: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """Sums of the Jensen-Shannon divergence, and of that with swapped arguments, over the queries
-    that lie inside their sequences, of every pair of heads: float32 [B, L, N, M], nats.
+    """Sums of the Jensen-Shannon divergence of every pair of heads, and with swapped arguments.
+    They are over the queries inside their sequences: float32 [B, L, N, M], nats. Where p and q are
+    0 together there is no term.
 
     A weight below the smallest normal float32, which the swapped one divides by, counts as that.
     """
@@ -151,7 +126,13 @@ def divergence_sums(
         p_BNRS, q_BMRS = pair
 
         def of_head(p_BRS: jax.Array) -> tuple[jax.Array, jax.Array]:
-            found = _divergences(p_BRS[:, None], q_BMRS)
+            p, q = p_BRS[:, None], q_BMRS
+            logs_p, logs_q, logs_m = (
+                jnp.log(jnp.maximum(x, _SMALLEST)) for x in (p, q, (p + q) / 2)
+            )
+            true = p * (logs_p - logs_m) + q * (logs_q - logs_m)
+            swapped = (p + q) / 2 * (2 * logs_m - logs_p - logs_q)
+            found = true.sum(axis=-1) / 2, swapped.sum(axis=-1) / 2
             return tuple(jnp.einsum('BMR,BR->BM', x, inside_BR) for x in found)  # type: ignore[return-value]
 
         return jax.lax.map(of_head, p_BNRS.swapaxes(0, 1))
@@ -159,12 +140,3 @@ def divergence_sums(
     sums_LNBM = jax.lax.map(of_layer, (p_LBNRS, q_LBMRS))
     true, swapped = (x.transpose(2, 0, 1, 3) for x in sums_LNBM)
     return true, swapped
-
-
-def _divergences(p: jax.Array, q: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """JSD(p || q), and what the released code computes, over the last axis, where p and q are 0
-    together without a term."""
-    logs_p, logs_q, logs_m = (jnp.log(jnp.maximum(x, _SMALLEST)) for x in (p, q, (p + q) / 2))
-    true = p * (logs_p - logs_m) + q * (logs_q - logs_m)
-    swapped = (p + q) / 2 * (2 * logs_m - logs_p - logs_q)
-    return true.sum(axis=-1) / 2, swapped.sum(axis=-1) / 2

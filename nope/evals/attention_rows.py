@@ -32,7 +32,7 @@ class Model(NamedTuple):
     variables: Variables
 
 
-class Rows(NamedTuple):
+class WeightRows(NamedTuple):
     """Weights of some queries in a batch of sequences.
 
     members: the sequences' numbers, in the order of the batch; rows behind them are surplus.
@@ -54,7 +54,7 @@ def over(
     queries: int | None = None,
     budget: int = BUDGET,
     progress: Progress = iter,
-) -> Iterator[Rows]:
+) -> Iterator[WeightRows]:
     """The chosen queries of all sequences, int32 [T] each, which all models read alike.
 
     queries: of each sequence, evenly spaced up to its last token; None for all. budget: weights
@@ -64,7 +64,12 @@ def over(
     place = functools.partial(sharding.put, sharding=sharding.rows(mesh))
     configs = [model.config for model in models]
     most = min(config.longest or sys.maxsize for config in configs)
-    for length, members in progress(_by_length(sequences, queries, most)):
+    by_length: dict[int, list[int]] = {}
+    for number, n in enumerate(map(len, sequences)):
+        # Sequences whose chosen queries follow from their lengths are not padded.
+        length = n if queries is not None else min(batching.padded_length(n), most)
+        by_length.setdefault(length, []).append(number)
+    for length, members in progress(sorted(by_length.items())):
         at = chosen(length, queries)
         together = at_once(configs, length, budget)
         size = batching.padded_rows(len(members), max(together // len(at), 1) * parts, parts)
@@ -78,7 +83,7 @@ def over(
             for begin in range(0, len(at), step):
                 queries_R = jnp.asarray(at[begin : begin + step])
                 found = [weights(*model, *placed, queries_R) for model in models]
-                yield Rows(some, placed[1], queries_R, found)
+                yield WeightRows(some, placed[1], queries_R, found)
 
 
 def check_fits(config: ModelConfig, sequences: Sequence[np.ndarray]) -> None:
@@ -106,19 +111,6 @@ def at_once(models: Iterable[ModelConfig], length: int, budget: int = BUDGET) ->
     """Queries of one sequence of `length` tokens whose weights in all models fit the budget."""
     each = sum(config.layers * config.heads for config in models) * length
     return max(budget // each, 1)
-
-
-def _by_length(
-    sequences: Sequence[np.ndarray], queries: int | None, most: int
-) -> list[tuple[int, list[int]]]:
-    """Padded lengths, `most` at most, and the sequences of each. Sequences whose chosen queries
-    follow from their lengths are not padded."""
-    found: dict[int, list[int]] = {}
-    for number, sequence in enumerate(sequences):
-        n = len(sequence)
-        length = n if queries is not None else min(batching.padded_length(n), most)
-        found.setdefault(length, []).append(number)
-    return sorted(found.items())
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -10,8 +10,8 @@ SMALLEST = 16  # tokens of the shortest padded prompt
 
 
 def padded_length(tokens: int) -> int:
-    """Padded length of that many tokens: at most an eighth longer, and one of eight lengths between
-    one power of two and the next, so that few programs are compiled."""
+    """Padded length of that many tokens, at most an eighth longer. There are eight lengths between
+    a power of two and the next, so that few programs are compiled."""
     step = max(2 ** max(tokens.bit_length() - 4, 0), SMALLEST)
     return -(-tokens // step) * step
 
@@ -23,8 +23,8 @@ def padded_rows(rows: int, most: int, parts: int) -> int:
 
 
 def even_rows(rows: int, most: int, parts: int) -> int:
-    """Rows per batch for that many sequences, in as few batches as possible, all of one size: 4 for
-    8 where 7 fit. A single batch is padded as by `padded_rows`."""
+    """Rows per batch for that many sequences, in few batches of one size: 4 for 8 if 7 fit. A
+    single batch is padded as by `padded_rows`."""
     if rows <= most:
         return padded_rows(rows, most, parts)
     each = -(-rows // -(-rows // most))

@@ -1,9 +1,9 @@
 """Bootstrap of evaluations (Efron 1979): how often each window counts in every resample.
 
 Windows of one document are not independent, so that documents are drawn, with replacement, as many
-as there are, and come with all of their windows. Draws follow from the numbers alone: what several
-models, or one at several lengths, read of the same documents is resampled in pairs, so that
-differences keep what the text has in common.
+as there are, and come with all of their windows. Draws follow from the numbers alone. Several
+models, or several lengths, that read the same documents are therefore resampled in pairs, and their
+differences keep the common text.
 """
 
 from __future__ import annotations

@@ -1,29 +1,26 @@
 """Exact match on a synthetic task: the share of right answers by length (arXiv 2305.19466).
 
-An answer is what greedy decoding writes. Most are decided without writing anything, by one pass
-that reads a prompt and its target, t_1 to t_n and EOS: let m be the number of its leading tokens
-each of which is the most likely one after the prompt and the target's tokens before it.
+An answer is what greedy decoding writes. One pass over a prompt and its target, t_1 to t_n and EOS,
+decides most of them without writing anything. Let m be the number of leading target tokens that are
+each the most likely one.
 
-Greedy decoding begins with t_1 to t_m, and its next token is the most likely one after these: by
-induction, as long as it has written t_1 to t_k, k < m, it is in the state that the pass was in
-before t_(k + 1), whose most likely token that is. So, of the tokens and EOS that a target has,
+Greedy decoding begins with t_1 to t_m, and its next token is the most likely one after these. By
+induction: having written t_1 to t_k, k < m, it is in the state of the pass before t_(k + 1).
 
-* if all were the most likely, decoding writes the target and ends: right;
-* else its token m + 1 is the most likely one there, which is not the target's. Where whole targets
-  are compared that is wrong. Where final answers are, it is decided by what was written, if that
-  token is EOS; only then does the rest have to be written, since another text may state the same
-  answer.
+* If all tokens are the most likely ones, EOS included, decoding writes the target and ends: right.
+* Otherwise its token m + 1 is not the target's. That is wrong if whole targets are compared. A
+  final answer is decided by the written part if that token is EOS. Otherwise the rest has to be
+  written, since another text may state the same answer.
 
 With a scratchpad the target is long and its final answer alone counts, as in the released code: an
 answer behind a wrong scratchpad is right, and a text without a final answer is wrong. The
 scratchpad is read strictly and measured apart.
 
-An example whose prompt and target do not fit into the limit is refused, or is asked for nothing and
-counts as wrong, as where decoding ends at the limit.
+An example too long for the limit is refused, or counts as wrong without being asked.
 
-A model that follows the length of the whole sequence (`ModelConfig.follows_length`) is told the
-length of prompt and target by the pass, and that of prompt and limit by decoding: for those alone
-both may differ. Rounding may decide between tokens that are as likely to the last digits.
+A model may follow the length of the whole sequence (`ModelConfig.follows_length`). The pass tells
+it the length of prompt and target, decoding that of prompt and limit: both may differ. Rounding may
+decide between tokens that are as likely to the last digits.
 """
 
 from __future__ import annotations
@@ -49,14 +46,13 @@ from nope.data.tokenizers import Tokenizer
 from nope.evals.forward import Progress
 from nope.evals.generation import Generator, Options
 from nope.evals.samples import SampleLog
-from nope.evals.scoring import Score
 from nope.records import Measure, Records
 from nope.runtime.errors import FieldError
 
 CHUNK = 2048  # examples that are asked between two writes to the log, at most
 
 
-class Question(NamedTuple):
+class ExampleQuestion(NamedTuple):
     """One example. split: 'validation', of the lengths of training, or 'test'. number: among those
     of its split and length."""
 
@@ -72,15 +68,15 @@ class Question(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Asked:
-    """A task's questions. limit: tokens that a prompt and its answer may have. keep_long: whether
-    an example that has more is kept, and wrong.
+    """A task's questions. limit: tokens of a prompt and its answer. keep_long: whether a longer
+    example is kept, and wrong.
 
     FieldError for an example that has more, and with keep_long where all have.
     """
 
     task: Task
     tokenizer: Tokenizer
-    questions: tuple[Question, ...]
+    questions: tuple[ExampleQuestion, ...]
     limit: int
     keep_long: bool = False
 
@@ -96,11 +92,11 @@ class Asked:
         )
 
     @functools.cached_property
-    def fitting(self) -> frozenset[Question]:
+    def fitting(self) -> frozenset[ExampleQuestion]:
         """Those whose prompt and target, EOS included, have no more tokens than the limit."""
         return frozenset(q for q in self.questions if self.ids(q).length + 1 <= self.limit)
 
-    def ids(self, question: Question) -> Tokenised:
+    def ids(self, question: ExampleQuestion) -> Tokenised:
         return tokenised(self.task, self.tokenizer, question.example)
 
     @functools.cached_property
@@ -119,7 +115,7 @@ def ask(data: TaskData, tests: int | None, limit: int, keep_long: bool = False) 
         number = seen[split, example.length]
         seen[split, example.length] += 1
         if tests is None or number < tests:
-            chosen.append(Question(split, number, example))
+            chosen.append(ExampleQuestion(split, number, example))
     if not chosen:
         raise ValueError(f'{data.task.name} has no example that is held out')
     return Asked(data.task, data.load_tokenizer(), tuple(chosen), limit, keep_long)
@@ -136,8 +132,8 @@ def no_validation(data: TaskData) -> str:
 
 @functools.lru_cache(maxsize=2)
 def validation(data: TaskData, share: float) -> tuple[Tokenised, ...]:
-    """The first examples of validation, that share of them in the order of the data set, at least
-    one; kept for the runs that are scored on the same. ValueError where there is none."""
+    """That share of validation, its first examples in the order of the data set, at least one. They
+    are kept for later runs. ValueError where there is none."""
     found = data.dataset().validation
     if not found:
         raise ValueError(no_validation(data))
@@ -147,8 +143,8 @@ def validation(data: TaskData, share: float) -> tuple[Tokenised, ...]:
 
 
 def sequence_accuracy(generator: Generator, examples: Sequence[Tokenised]) -> float:
-    """Share of examples whose whole target, scratchpad and EOS included, greedy decoding writes: by
-    one pass each, in which every token of the target has to be the most likely one."""
+    """Share of examples whose whole target greedy decoding writes, scratchpad and EOS included. One
+    pass decides each: every token of the target has to be the most likely one."""
     right = 0
     for start in range(0, len(examples), CHUNK):
         chunk = examples[start : start + CHUNK]
@@ -162,18 +158,22 @@ def run(generator: Generator, asked: Asked, log: SampleLog, progress: Progress =
     """Accuracy and number of examples by length, [length]; with a scratchpad also the shares of
     examples whose scratchpad parses (`parsed`) and has every step right (`reasoned`).
 
-    Lengths up to L are those of validation, the others of the test; the attributes `inside` and
-    `beyond` are the accuracies of all examples of each, NaN-free: None where there are none.
-    `scratchpad` is the format, `right_unparsed` the number of right answers behind a scratchpad
-    that does not parse, and `too_long` the number of examples that do not fit into the limit.
-    Rows of the log, by 'split/length/number': correct; prompt, reference and prediction, the text
-    that was written (up to the first wrong token where `whole` is False); matched, the target's
-    leading tokens that are right; steps, right_steps, parsed and problem of a scratchpad. Questions
-    that it has are not asked again.
+    Lengths up to L are those of validation, the others of the test. Attributes: `inside` and
+    `beyond`, the accuracy over all examples of each, None for no examples. `scratchpad` is the
+    format. `right_unparsed` counts right answers behind an unparsed scratchpad, `too_long` the
+    examples beyond the limit. Rows of the log, by 'split/length/number': correct; prompt, reference
+    and prediction, the written text. It ends at the first wrong token if `whole` is False.
+    `matched` counts the leading tokens of the target that are right. A scratchpad has steps,
+    right_steps, parsed and problem. What it has is not asked again.
     """
     missing = [question for question in asked.questions if question.name not in log]
-    long = [question for question in missing if question not in asked.fitting]
-    log.append({question.name: _unanswered(asked, question) for question in long})
+    log.append(
+        {
+            question.name: _row(asked, question, 0, False, '') | {'correct': False}
+            for question in missing
+            if question not in asked.fitting
+        }
+    )
     missing = [question for question in missing if question in asked.fitting]
     for start in progress(range(0, len(missing), CHUNK)):
         chunk = missing[start : start + CHUNK]
@@ -215,26 +215,42 @@ def _share(rows: Sequence[dict[str, Any]], split: str) -> float | None:
     return float(np.mean(found)) if found else None
 
 
-def _rows(generator: Generator, asked: Asked, chunk: Sequence[Question]) -> list[dict[str, Any]]:
-    """The log's rows of some questions."""
+def _rows(
+    generator: Generator, asked: Asked, chunk: Sequence[ExampleQuestion]
+) -> list[dict[str, Any]]:
+    """The log's rows of some questions: as the pass decides them, or what decoding writes."""
     ids = [asked.ids(question) for question in chunk]
     scores = generator.score([x.prompt for x in ids], [x.target for x in ids], written=True)
-    rows = [_row(asked, *given) for given in zip(chunk, ids, scores, strict=True)]
-    if asked.task.form is answers.WHOLE:
+    whole, eos = asked.task.form is answers.WHOLE, asked.tokenizer.eos_id
+    rows = []
+    for question, x, score in zip(chunk, ids, scores, strict=True):
+        matched = int(np.logical_and.accumulate(score.greedy).sum())
+        made = score.best[: matched + 1]
+        right = matched == len(x.target)
+        text = question.example.target if right else asked.tokenizer.decode(made)
+        row = _row(asked, question, matched, bool(made[-1] == eos), text, right or not whole)
+        rows.append(row)
+    waiting = [] if whole else [i for i, row in enumerate(rows) if not row['whole']]
+    if not waiting:
         return rows
-    open_ended = [i for i, row in enumerate(rows) if not row['whole']]
-    prompts = [ids[i].prompt for i in open_ended]
-    if not prompts:
-        return rows
-    options = Options(new_tokens=asked.room, stop_ids=(asked.tokenizer.eos_id,))
-    for i, made in zip(open_ended, generator.generate(prompts, options), strict=True):
-        rows[i] |= _verdict(asked, chunk[i].example, asked.tokenizer.decode(made)) | {'whole': True}
+    options = Options(new_tokens=asked.room, stop_ids=(eos,))
+    decoded = generator.generate([ids[i].prompt for i in waiting], options)
+    for i, written in zip(waiting, decoded, strict=True):
+        text = asked.tokenizer.decode(written)
+        rows[i] = _row(asked, chunk[i], rows[i]['matched'], True, text)
     return rows
 
 
-def _asked_for(asked: Asked, question: Question, matched: int, whole: bool) -> dict[str, Any]:
-    """Fields of a log row that describe its question, and how much of it the pass decided."""
-    return {
+def _row(
+    asked: Asked,
+    question: ExampleQuestion,
+    matched: int,
+    whole: bool,
+    text: str,
+    checked: bool = True,
+) -> dict[str, Any]:
+    """A question's row. text: predicted. checked: whether that decides; it is wrong otherwise."""
+    row = {
         'split': question.split,
         'length': question.example.length,
         'matched': matched,
@@ -242,30 +258,14 @@ def _asked_for(asked: Asked, question: Question, matched: int, whole: bool) -> d
         'reference': question.example.target,
         'whole': whole,
     }
-
-
-def _unanswered(asked: Asked, question: Question) -> dict[str, Any]:
-    """The row of a question that does not fit into the limit."""
-    row = _asked_for(asked, question, matched=0, whole=False)
-    return {**row, **_verdict(asked, question.example, ''), 'correct': False}
-
-
-def _row(asked: Asked, question: Question, ids: Tokenised, score: Score) -> dict[str, Any]:
-    """A question as the pass decides it."""
-    eos, example = asked.tokenizer.eos_id, question.example
-    matched = int(np.logical_and.accumulate(score.greedy).sum())
-    made = score.best[: matched + 1]
-    row = _asked_for(asked, question, matched, whole=bool(made[-1] == eos))
-    if matched == len(ids.target):
-        return {**row, **_verdict(asked, example, example.target)}
-    if asked.task.form is answers.WHOLE:
-        return {**row, 'correct': False, 'prediction': asked.tokenizer.decode(made)}
-    return {**row, **_verdict(asked, example, asked.tokenizer.decode(made))}
+    if not checked:
+        return {**row, 'correct': False, 'prediction': text}
+    return {**row, **_verdict(asked, question.example, text)}
 
 
 def _verdict(asked: Asked, example: Example, text: str) -> dict[str, Any]:
-    """A predicted text, whether its final answer is that of the target, and how its scratchpad is:
-    steps that there should be, the right ones among them, and the first thing that is wrong."""
+    """A predicted text, and whether its final answer is right. A scratchpad adds its steps, how
+    many are right, and the first problem."""
     task = asked.task
     verdict = {'prediction': text, 'correct': task.form.matches(text, example.target)}
     if not isinstance(task, SteppedTask) or not task.style:

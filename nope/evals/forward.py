@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import flax.struct
@@ -24,10 +24,9 @@ Progress = Callable[[Iterable], Iterable]
 _EXACT = jax.lax.Precision.HIGHEST
 
 
-class Sums(flax.struct.PyTreeNode):
-    """Sums over windows: loss and its square [T]; entropy, and what there is of the attention's
-    shape, [L, N, T] or None; of every resample the loss, and the entropy's mean over layers and
-    heads, [R, T] or None."""
+class WindowSums(flax.struct.PyTreeNode):
+    """Sums over windows: loss and its square [T]; entropy and attention shape [L, N, T], or None.
+    Every resample has the loss, and the mean entropy over layers and heads, [R, T] or None."""
 
     loss: Any
     loss_square: Any
@@ -39,9 +38,9 @@ class Sums(flax.struct.PyTreeNode):
 
 @dataclasses.dataclass(frozen=True)
 class Means:
-    """Means over windows, float64. loss, loss_std: [T] nats; entropy: [L, N, T] nats or None;
-    shape: [L, N, T] each, or None. resampled_loss, resampled_entropy (the mean over layers and
-    heads): [R, T] of every resample of the windows, or None."""
+    """Means over windows, float64: loss and loss_std [T] nats, entropy [L, N, T] nats or None,
+    shape [L, N, T] each or None. Resamples of the windows have resampled_loss and resampled_entropy
+    [R, T] or None; the latter is the mean over layers and heads."""
 
     loss: np.ndarray
     loss_std: np.ndarray
@@ -66,25 +65,35 @@ def means(
 ) -> Means:
     """Loss and entropy by position, averaged over blocks [windows, T + 1] int32.
 
-    Sums of a batch are made on the devices; batches are added on the host in float64 while
-    the next one runs. Loss k is that of predicting token k + 1 from tokens 0 .. k; entropy k
-    is that of the query at token k, which sees k + 1 keys. span: latest keys whose weight the shape
-    of attention sums up; None for no shape. of_document: [windows], the document of each, for
-    resamples of these (nope.evals.bootstrap). ValueError where a mean loss is not finite, for token
-    ids outside the vocabulary and for a `batch_size` below 1.
+    Sums of a batch are made on the devices; batches are added on the host in float64 while the next
+    one runs. Loss k is that of predicting token k + 1 from tokens 0 .. k. Entropy k is that of the
+    query at token k, which sees k + 1 keys. span: latest keys that the attention shape sums up;
+    None for no shape. of_document: [windows], the document of each, for resamples
+    (nope.evals.bootstrap). ValueError where a mean loss is not finite, for token ids outside the
+    vocabulary and for a `batch_size` below 1.
     """
     if not len(blocks):
         raise ValueError('no evaluation blocks were given')
     batching.check_ids(blocks, config.vocab_size)
     if batch_size < 1:
         raise ValueError(f'batch_size is {batch_size}; it must be at least 1')
-    total: Sums | None = None
-    pending: Sums | None = None
+    total: WindowSums | None = None
+    pending: WindowSums | None = None
     counts_WR = None if of_document is None else bootstrap.of_windows(of_document)
-    for batch, weights, counts_BR in progress(list(_batches(blocks, batch_size, mesh, counts_WR))):
+    parts = sharding.batch_parts(mesh)
+    size = -(-min(batch_size, len(blocks)) // parts) * parts  # equal batches that the mesh divides
+    place = functools.partial(sharding.put, sharding=sharding.rows(mesh))
+    for start in progress(range(0, len(blocks), size)):
+        batch = blocks[start : start + size]
+        missing = size - len(batch)
+        # The last one is padded with windows of weight 0, which are in no resample.
+        weights = np.concatenate([np.ones(len(batch)), np.zeros(missing)]).astype(np.float32)
+        batch = np.concatenate([batch, np.repeat(batch[:1], missing, axis=0)])
         with sharding.use(mesh):
-            place = functools.partial(sharding.put, sharding=sharding.rows(mesh))
-            counted = None if counts_BR is None else place(counts_BR)
+            counted = None
+            if counts_WR is not None:
+                counts_BR = counts_WR[start : start + size]
+                counted = place(np.pad(counts_BR, ((0, missing), (0, 0))))
             given = (variables, place(batch), place(weights))
             sums = batch_sums(config, entropy, *given, span, counted)
         if pending is not None:
@@ -116,7 +125,7 @@ def batch_sums(
     weights_B: jax.Array,
     span: int | None = None,
     counts_BR: jax.Array | None = None,
-) -> Sums:
+) -> WindowSums:
     """Sums over the windows of one batch [B, T + 1], each counted `weights_B` times, and of every
     resample `counts_BR` times."""
     output = apply(config, variables, blocks[:, :-1], entropy=entropy, span=span)
@@ -135,7 +144,7 @@ def batch_sums(
 
     # Each None where it was not asked for.
     entropy_BT = None if output.entropy is None else output.entropy.mean(axis=(0, 2))
-    return Sums(
+    return WindowSums(
         loss=over_windows(nll_BT),
         loss_square=over_windows(jnp.square(nll_BT)),
         entropy=jax.tree.map(by_layer, output.entropy),
@@ -145,22 +154,6 @@ def batch_sums(
     )
 
 
-def _batches(
-    blocks: np.ndarray, batch_size: int, mesh: Mesh, counts_WR: np.ndarray | None = None
-) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray | None]]:
-    """Equal batches that the mesh divides, the last one padded with windows of weight 0, which are
-    in no resample."""
-    parts = sharding.batch_parts(mesh)
-    size = -(-min(batch_size, len(blocks)) // parts) * parts
-    for start in range(0, len(blocks), size):
-        batch = blocks[start : start + size]
-        missing = size - len(batch)
-        weights = np.concatenate([np.ones(len(batch)), np.zeros(missing)]).astype(np.float32)
-        padded = np.concatenate([batch, np.repeat(batch[:1], missing, axis=0)])
-        counts = None if counts_WR is None else counts_WR[start : start + size]
-        yield padded, weights, None if counts is None else np.pad(counts, ((0, missing), (0, 0)))
-
-
-def _add(total: Sums | None, sums: Sums) -> Sums:
+def _add(total: WindowSums | None, sums: WindowSums) -> WindowSums:
     fetched = jax.tree.map(lambda x: np.asarray(x, np.float64), sharding.fetch(sums))
     return fetched if total is None else jax.tree.map(np.add, total, fetched)

@@ -105,9 +105,8 @@ class Generator:
         """Log-probabilities of the tokens of continuations[i] after prompts[i], which is not
         empty; see `Score`. A prefix that sequences share is read once.
 
-        written: whether the continuation stands for what `generate` would write: a model that
-        follows the length is told its end then, as there, and else the tokens that are read, one
-        less, as in a forward pass.
+        written: whether `generate` would write the continuation. A model that follows the length is
+        then told its end, and otherwise one token less, as in a forward pass.
         """
         for prompt, continuation in zip(prompts, continuations, strict=True):
             self._check(prompt, len(continuation) - 1)
@@ -126,8 +125,7 @@ class Generator:
         prompts: int32 ids, each at least one. ended: asked every few tokens, with a prompt's index
         and its new ids so far, whether to end that row (not with beams). numbers: of 32 bits, with
         the seed what a prompt's samples are drawn by; None for its index. ValueError for a prompt
-        that leaves no room for the new tokens in the position encoding, and where a model computes
-        NaN or infinity in place of logits.
+        too long for the position encoding, and for logits of NaN or infinity.
         """
         drawn_by = range(len(prompts)) if numbers is None else numbers
         for prompt in prompts:
@@ -173,7 +171,7 @@ class Generator:
             place = functools.partial(
                 sharding.put, sharding=sharding.rows(self._mesh, sharding.GENERATION_RULES)
             )
-            asked = Asked(
+            asked = PromptBatch(
                 place(tokens_BT),
                 place((length - lengths).astype(np.int32)) if np.any(lengths < length) else None,
                 place((lengths + options.new_tokens).astype(np.float32)),
@@ -203,7 +201,7 @@ class Generator:
         return [made_BM[row, : lengths_B[row]] for row in range(len(prompts))]
 
     def _sample(
-        self, asked: Asked, options: Options, indices: Sequence[int], ended: Ended | None
+        self, asked: PromptBatch, options: Options, indices: Sequence[int], ended: Ended | None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         sampling, stops, last = options.sampling, options.stops, options.new_tokens
         key = jax.random.key(options.seed)
@@ -211,7 +209,13 @@ class Generator:
         if ended is not None:
             for upto in range(LOOK_EVERY, last, LOOK_EVERY):
                 state = advance_batch(self.config, sampling, self._weights, state, stops, upto)
-                state = _end(state, indices, ended)
+                made_BM, lengths_B, done_B = sharding.fetch(
+                    (state.tokens_BM, state.lengths_B, state.done_B)
+                )
+                done_B = np.array(done_B)
+                for row, i in enumerate(indices):
+                    done_B[row] = done_B[row] or ended(i, made_BM[row, : lengths_B[row]])
+                state = state._replace(done_B=sharding.put(done_B, state.done_B.sharding))
         if last > 1:
             state = advance_batch(self.config, sampling, self._weights, state, stops, last)
         return sharding.fetch((state.tokens_BM, state.lengths_B, state.invalid_B))
@@ -231,16 +235,7 @@ class Generator:
         return sharding.use(self._mesh, sharding.GENERATION_RULES)
 
 
-def _end(state: steps.State, indices: Sequence[int], ended: Ended) -> steps.State:
-    """The state with the rows done that `ended` says are."""
-    made_BM, lengths_B, done_B = sharding.fetch((state.tokens_BM, state.lengths_B, state.done_B))
-    done_B = np.array(done_B)
-    for row, i in enumerate(indices):
-        done_B[row] = done_B[row] or ended(i, made_BM[row, : lengths_B[row]])
-    return state._replace(done_B=sharding.put(done_B, state.done_B.sharding))
-
-
-class Asked(NamedTuple):
+class PromptBatch(NamedTuple):
     """A batch of prompts: ids [B, T] padded on the left, padding [B] or None, final lengths [B],
     a mask of the rows that pad the batch [B], and the number of each prompt [B]."""
 
@@ -252,7 +247,7 @@ class Asked(NamedTuple):
 
 
 def _read(
-    config: ModelConfig, new_tokens: int, weights: Mapping[str, Any], asked: Asked
+    config: ModelConfig, new_tokens: int, weights: Mapping[str, Any], asked: PromptBatch
 ) -> tuple[jax.Array, Any]:
     slots = asked.tokens_BT.shape[1] + new_tokens
     cache = empty(config, asked.length_B, slots, asked.padding_B)
@@ -265,7 +260,7 @@ def begin_batch(
     sampling: Sampling,
     new_tokens: int,
     weights: Mapping[str, Any],
-    asked: Asked,
+    asked: PromptBatch,
     stops: Stops,
     key: jax.Array,
 ) -> steps.State:
@@ -292,7 +287,7 @@ def search_batch(
     search: BeamSearch,
     new_tokens: int,
     weights: Mapping[str, Any],
-    asked: Asked,
+    asked: PromptBatch,
     stops: Stops,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     logits_BV, cache = _read(config, new_tokens, weights, asked)

@@ -30,14 +30,14 @@ def run(
 ) -> Records:
     """Measures variables[i] on the last lengths[i] tokens of blocks [windows, T + 1].
 
-    All windows end at the same tokens, so that `loss_tail` [length], the mean over the last `tail`
-    of them (all of a shorter window), compares like with like. `loss_window` [length] is the mean
-    over the whole window; `multiplier_mean` [length] the mean multiplier of the last token. Both
+    All windows end at the same tokens. `loss_tail` [length], the mean over the last `tail` of them
+    (all of a shorter window), therefore compares like with like. `loss_window` [length] is the mean
+    over the whole window, `multiplier_mean` [length] the mean multiplier of the last token. Both
     losses of every resample of the documents (nope.evals.bootstrap) are `loss_window_resampled` and
     `loss_tail_resampled` [resample, length]. The batch grows as windows get shorter: about
     batch_size * T tokens at a time. of_document: [windows], the document of each; None for no
-    resamples. prefix: tokens in place of the first ones of every window, as BOS.
-    ValueError for a length outside 1 .. T and for a `tail` below 1.
+    resamples. prefix: tokens in place of the first ones of every window, as BOS. ValueError for a
+    length outside 1 .. T and for a `tail` below 1.
     """
     longest = blocks.shape[1] - 1
     for length in lengths:

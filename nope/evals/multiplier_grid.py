@@ -51,9 +51,9 @@ def run(
     """Mean loss by position under every multiplier of the grid; one compilation for all of them.
 
     Measures: `loss` [multiplier, position], `mean_loss` [multiplier] over the window,
-    `best_multiplier` and `best_loss` [position] from the unsmoothed means; attributes
-    `best_multiplier_window`, and `fit_a`, `fit_r2` of c(i) = 1 + a ln(i / train_length) beyond the
-    training length (NaN-free: None where the window does not reach beyond it).
+    `best_multiplier` and `best_loss` [position] from the unsmoothed means. Attributes:
+    `best_multiplier_window`, and `fit_a` and `fit_r2` of c(i) = 1 + a ln(i / train_length) beyond
+    the training length. They are None if the window ends within it.
     """
     multipliers = grid.multipliers()
     config = dataclasses.replace(config, lam=Constant())
@@ -98,9 +98,9 @@ def fit_log(
 ) -> tuple[float | None, float | None]:
     """Least squares of c(i) = 1 + a ln(i / train_length) over i >= train_length: (a, R^2).
 
-    a = sum x (y - 1) / sum x^2 with x = ln(i / train_length); R^2 about the mean of y (arXiv
-    2404.12224, appendix B). (None, None) with fewer than two positions beyond the training length;
-    R^2 is None where y does not vary.
+    The slope is a = sum x (y - 1) / sum x^2 with x = ln(i / train_length), and R^2 is about the
+    mean of y (arXiv 2404.12224, appendix B). (None, None) with fewer than two positions beyond the
+    training length; R^2 is None where y does not vary.
     """
     beyond = positions >= train_length
     x, y = np.log(positions[beyond] / train_length), multipliers[beyond]

@@ -22,14 +22,14 @@ def run(
     of_document: np.ndarray | None = None,
     progress: Progress = iter,
 ) -> Records:
-    """Measures a model on blocks [windows, T + 1] int32 (arXiv 2404.12224, equations 1 and 2).
+    """Measures a model on blocks [windows, T + 1] int32 (arXiv 2404.12224).
 
-    Measures: `loss` and its standard deviation over windows `loss_std` [position], nats per
-    token; `entropy` [layer, head, position], nats; `multiplier` [layer, head], the multipliers
-    of 1/sqrt(H) of the last token. Positions count from 1: the number of tokens seen. Of every
-    resample of the documents (nope.evals.bootstrap) besides: `loss_resampled` and, the mean over
-    layers and heads, `entropy_resampled` [resample, position]. of_document: [windows], the document
-    of each; None for no resamples.
+    Measures: `loss` [position], nats per token, and its standard deviation over windows,
+    `loss_std`. `entropy` [layer, head, position] is in nats. `multiplier` [layer, head] has the
+    multipliers of 1/sqrt(H) of the last token. Positions count from 1: the number of tokens seen.
+    Resamples of the documents (nope.evals.bootstrap) add `loss_resampled` and `entropy_resampled`
+    [resample, position]; the latter is the mean over layers and heads. of_document: [windows], the
+    document of each; None for no resamples.
     """
     length = blocks.shape[1] - 1
     found = means(

@@ -29,7 +29,10 @@ class SampleLog:
         self._rows: dict[str, dict[str, Any]] = {}
         if processes.is_first():
             path.parent.mkdir(parents=True, exist_ok=True)
-            _drop_cut_line(path)
+            content = path.read_bytes() if path.exists() else b''
+            if content and not content.endswith(b'\n'):
+                with path.open('r+b') as stream:
+                    stream.truncate(content.rfind(b'\n') + 1)
         processes.meet('opening the samples')
         self._read()
         found = processes.exchange(len(self._rows), 'reading the samples')
@@ -70,11 +73,3 @@ class SampleLog:
                 self._rows[row.pop('key')] = row
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise ValueError(f'{self._path}, line {number}: not a finished sample') from error
-
-
-def _drop_cut_line(path: pathlib.Path) -> None:
-    content = path.read_bytes() if path.exists() else b''
-    whole = content.rfind(b'\n') + 1
-    if whole < len(content):
-        with path.open('r+b') as stream:
-            stream.truncate(whole)

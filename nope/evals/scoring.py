@@ -32,17 +32,12 @@ PIECE_SHARE, SMALLEST_PIECE, LARGEST_PIECE = 1 / 8, 64, 512
 
 
 class Score(NamedTuple):
-    """Log-probability of every token of one continuation, float32 [n] nats, a mask of the tokens
-    that were the most likely ones, bool [n], and those that were, int32 [n]."""
+    """Log-probability of every token of one continuation, float32 [n] nats. greedy: mask of the
+    most likely tokens, bool [n]. best: the most likely tokens, int32 [n]."""
 
     log_probs: np.ndarray
     greedy: np.ndarray
     best: np.ndarray
-
-
-def _unread(tokens: int) -> Score:
-    """The score of so many tokens before any is read."""
-    return Score(np.zeros(tokens, np.float32), np.zeros(tokens, bool), np.zeros(tokens, np.int32))
 
 
 # In tokens: what a call costs besides its own, since it reads all weights; and what a program that
@@ -72,10 +67,14 @@ class Scorer:
                 size, _ = sizes(len(prompt) + len(continuation) - 1)
                 groups.setdefault(size, []).append(i)
             else:
-                found[i] = _unread(0)
+                found[i] = Score(*(np.zeros(0, dtype) for dtype in (np.float32, bool, np.int32)))
         with sharding.use(self._mesh, sharding.GENERATION_RULES):
             for size, indices in sorted(groups.items()):
-                asked = [_ask(prompts[i], continuations[i], written) for i in indices]
+                asked = []
+                for i in indices:
+                    tokens = np.concatenate([prompts[i], continuations[i][:-1]]).astype(np.int32)
+                    length = len(tokens) + written
+                    asked.append(_Sequence(prompts[i], continuations[i], tokens, length))
                 found.update(zip(indices, self._scores(asked, size), strict=True))
         for i, score in found.items():
             if np.isnan(score.log_probs).any():
@@ -85,15 +84,17 @@ class Scorer:
                 )
         return [found[i] for i in range(len(prompts))]
 
-    def _scores(self, asked: list[_Asked], size: int) -> list[Score]:
-        """Of sequences of at most `size` tokens."""
+    def _scores(self, asked: list[_Sequence], size: int) -> list[Score]:
+        """Scores of sequences of at most `size` tokens."""
         _, piece = sizes(size)
         parts = sharding.batch_parts(self._mesh, sharding.GENERATION_RULES)
         most = batching.most_rows(self._batch_tokens, size, parts)
         longest = max(len(a.continuation) for a in asked)
         width = min(1 << (longest - 1).bit_length(), piece)
         trunk = Trunk(self._config, self._weights, self._mesh, size + piece, piece)
-        order = self._order(asked)
+        order = batching.by_prefix([a.tokens for a in asked])
+        if self._config.follows_length:  # what was read for one length serves no other
+            order.sort(key=lambda i: asked[i].length)
         rows = self._rows([asked[i] for i in order], size, most, parts)
         found: dict[int, Score] = {}
         for batch in (order[i : i + rows] for i in range(0, len(order), rows)):
@@ -101,13 +102,7 @@ class Scorer:
             found.update(zip(batch, scores, strict=True))
         return [found[i] for i in range(len(asked))]
 
-    def _order(self, asked: list[_Asked]) -> list[int]:
-        order = batching.by_prefix([a.tokens for a in asked])
-        if self._config.follows_length:  # what was read for one length serves no other
-            order.sort(key=lambda i: asked[i].length)
-        return order
-
-    def _rows(self, ordered: list[_Asked], size: int, most: int, parts: int) -> int:
+    def _rows(self, ordered: list[_Sequence], size: int, most: int, parts: int) -> int:
         """Number of rows per batch at the least cost: fewer rows share a longer prefix and need
         less padding, more rows need fewer calls."""
         _, piece = sizes(size)
@@ -124,7 +119,7 @@ class Scorer:
         self._used.add((size, rows))
         return rows
 
-    def _cost(self, ordered: list[_Asked], rows: int, piece: int) -> int:
+    def _cost(self, ordered: list[_Sequence], rows: int, piece: int) -> int:
         """Tokens that batches of so many rows read, and what their calls cost."""
         tokens, calls, trunk = 0, 0, np.zeros(0, np.int32)
         for start in range(0, len(ordered), rows):
@@ -138,7 +133,7 @@ class Scorer:
             calls += more + rest
         return tokens + CALL_COST * calls
 
-    def _batch(self, asked: list[_Asked], rows: int, width: int, trunk: Trunk) -> list[Score]:
+    def _batch(self, asked: list[_Sequence], rows: int, width: int, trunk: Trunk) -> list[Score]:
         shared = self._shared(asked, trunk.piece)
         lengths = [a.length for a in asked] + [asked[0].length] * (rows - len(asked))
         # Where it was written, the last token may lie beyond the last position: it is not read.
@@ -150,22 +145,35 @@ class Scorer:
         place = functools.partial(
             sharding.put, sharding=sharding.rows(self._mesh, sharding.GENERATION_RULES)
         )
-        looks, parts = [], []
+        counts: list[list[int]] = []
+        parts = []
         for begin in range(0, tokens.shape[1], trunk.piece):
-            look = _look(asked, shared + begin, trunk.piece, rows, width)
+            # Where tokens that are scored are predicted in this piece, and which they are.
+            at_BW, targets_BW = np.zeros((2, rows, width), np.int32)
+            counts.append([])
+            for row, a in enumerate(asked):
+                first = len(a.prompt) - 1 - shared - begin
+                low = min(max(-first, 0), len(a.continuation))
+                high = min(max(trunk.piece - first, low), len(a.continuation))
+                at_BW[row, : high - low] = np.arange(first + low, first + high)
+                targets_BW[row, : high - low] = a.continuation[low:high]
+                counts[-1].append(high - low)
+            piece = place(tokens[:, begin : begin + trunk.piece])
             part, cache = read_piece(
-                self._config,
-                self._weights,
-                cache,
-                place(tokens[:, begin : begin + trunk.piece]),
-                place(look.at_BW),
-                place(look.targets_BW),
+                self._config, self._weights, cache, piece, place(at_BW), place(targets_BW)
             )
-            looks.append(look)
             parts.append(part)
-        return _gather(asked, looks, sharding.fetch(parts))
+        parts, scores = sharding.fetch(parts), []
+        for row, a in enumerate(asked):
+            found = [
+                [side_BW[row, : of_rows[row]] for side_BW in part]
+                for part, of_rows in zip(parts, counts, strict=True)
+            ]
+            nll, best = (np.concatenate(side) for side in zip(*found, strict=True))
+            scores.append(Score(-nll, best == a.continuation, best))
+        return scores
 
-    def _shared(self, asked: list[_Asked], least: int) -> int:
+    def _shared(self, asked: list[_Sequence], least: int) -> int:
         """Number of tokens that the batch's sorted sequences take from the trunk: at least `least`,
         or 0. It is 0 where the model follows the length and lengths differ."""
         if self._config.follows_length and len({a.length for a in asked}) > 1:
@@ -183,7 +191,7 @@ def sizes(tokens: int) -> tuple[int, int]:
     return size, min(max(round(size * PIECE_SHARE), SMALLEST_PIECE), LARGEST_PIECE)
 
 
-class _Asked(NamedTuple):
+class _Sequence(NamedTuple):
     """tokens: what the model reads, all but the last; length: what positions and multipliers that
     follow the length are told."""
 
@@ -191,50 +199,6 @@ class _Asked(NamedTuple):
     continuation: np.ndarray
     tokens: np.ndarray
     length: int
-
-
-def _ask(prompt: np.ndarray, continuation: np.ndarray, written: bool) -> _Asked:
-    tokens = np.concatenate([prompt, continuation[:-1]]).astype(np.int32)
-    return _Asked(prompt, continuation, tokens, len(tokens) + written)
-
-
-class _Look(NamedTuple):
-    """Scored positions of a piece and their target tokens, int32 [B, W], and the range of every
-    row's continuation that these are."""
-
-    at_BW: np.ndarray
-    targets_BW: np.ndarray
-    spans: list[tuple[int, int]]
-
-
-def _look(asked: list[_Asked], begin: int, piece: int, rows: int, width: int) -> _Look:
-    """Scored positions of the piece of tokens begin .. begin + piece - 1."""
-    at_BW, targets_BW = np.zeros((rows, width), np.int32), np.zeros((rows, width), np.int32)
-    spans = []
-    for row, a in enumerate(asked):
-        first = len(a.prompt) - 1 - begin  # where the continuation's first token is predicted
-        low = min(max(-first, 0), len(a.continuation))
-        high = min(max(piece - first, low), len(a.continuation))
-        at_BW[row, : high - low] = np.arange(first + low, first + high)
-        targets_BW[row, : high - low] = a.continuation[low:high]
-        spans.append((low, high))
-    return _Look(at_BW, targets_BW, spans)
-
-
-def _gather(
-    asked: list[_Asked], looks: list[_Look], parts: list[tuple[np.ndarray, np.ndarray]]
-) -> list[Score]:
-    scores = []
-    for row, a in enumerate(asked):
-        n = len(a.continuation)
-        score = _unread(n)
-        for look, (nll_BW, best_BW) in zip(looks, parts, strict=True):
-            low, high = look.spans[row]
-            score.log_probs[low:high] = -nll_BW[row, : high - low]
-            score.best[low:high] = best_BW[row, : high - low]
-            score.greedy[low:high] = score.best[low:high] == a.continuation[low:high]
-        scores.append(score)
-    return scores
 
 
 @functools.partial(jax.jit, static_argnums=0, donate_argnums=2)

@@ -73,9 +73,9 @@ def plan(
     is longer. Documents come in order until budget // stride windows are found; where there are
     fewer, all are taken.
 
-    counts: int [documents]; the others are tokens too. ValueError for a stride that leaves the
-    first scored token nothing to see (the window or more), a budget below one stride, no
-    documents, and documents of which none is longer than the window.
+    counts: int [documents]; the others are tokens too. ValueError for a stride of the window or
+    more, which leaves the first scored token nothing to see. ValueError also for a budget below one
+    stride, and if no document is longer than the window.
     """
     if not 1 <= stride < window:
         raise ValueError(f'stride {stride}: must be at least 1 and below the window, {window}')
@@ -123,13 +123,29 @@ def run(
     batch_tokens: tokens of a batch on each part of the mesh's batch axes.
     log: windows that are in it are not measured again; the others are added batch by batch.
         It belongs to one model, its documents and its stride.
-    Raises ValueError as `plans`, before anything is computed; also for lengths that are repeated,
-    or longer than the position encoding is defined for, and for a loss that is not finite.
+    ValueError as `plans`, before anything is computed. Lengths must not repeat or exceed the
+    position encoding, and losses must be finite.
     """
-    models = _of_every_length(config, variables, lengths)
+    if not lengths or len(set(lengths)) != len(lengths):
+        raise ValueError(f'lengths {tuple(lengths)}: must be one or more, each of them once')
+    if config.longest is not None and max(lengths) > config.longest:
+        raise ValueError(
+            f'length {max(lengths)}: {config.describe_position()} positions end at {config.longest}'
+        )
+    models = [variables] * len(lengths) if isinstance(variables, Mapping) else variables
+    if len(models) != len(lengths):
+        raise ValueError(f'variables of {len(models)} models for {len(lengths)} lengths')
     found = plans(documents.lengths, lengths, stride=stride, budget=budget, aligned=aligned)
     for p in found:
-        _describe(p, stride, budget, documents)
+        _log.info(
+            'window %d: %d tokens scored in %d windows of %d documents (%s)',
+            *(p.window, stride * len(p), len(p), p.documents_used, documents.description),
+        )
+        if len(p) < budget // stride:
+            _log.warning(
+                'window %d: only %d of %d windows exist in %s',
+                *(p.window, len(p), budget // stride, documents.description),
+            )
     batches = [
         (model, p, rows, size)
         for model, p in zip(models, found, strict=True)
@@ -155,9 +171,9 @@ def loss_sums(
 ) -> jax.Array:
     """Sums of the losses of the last `stride` tokens of each window, [B] float32, nats.
 
-    The model reads whole windows, as n tokens of a length it may depend on (rotary scaling, a
-    lambda form), and so that a mesh that divides W divides the sequence; the last token
-    predicts nothing. Logits are made for the scored tokens alone.
+    The model reads whole windows of n tokens: it may depend on that length, and a mesh that divides
+    W divides the sequence. The last token predicts nothing. Logits are made for the scored tokens
+    alone.
     """
     output = apply(config, variables, tokens_BW)
     hidden_BSD = output.hidden[:, -stride - 1 : -1]
@@ -167,46 +183,11 @@ def loss_sums(
     return nll_BS.sum(axis=1)
 
 
-def _of_every_length(
-    config: ModelConfig, variables: Variables | Sequence[Variables], lengths: Sequence[int]
-) -> Sequence[Variables]:
-    if not lengths or len(set(lengths)) != len(lengths):
-        raise ValueError(f'lengths {tuple(lengths)}: must be one or more, each of them once')
-    if config.longest is not None and max(lengths) > config.longest:
-        raise ValueError(
-            f'length {max(lengths)}: {config.describe_position()} positions end at {config.longest}'
-        )
-    if isinstance(variables, Mapping):
-        return [variables] * len(lengths)
-    if len(variables) != len(lengths):
-        raise ValueError(f'variables of {len(variables)} models for {len(lengths)} lengths')
-    return variables
-
-
-def _describe(plan: WindowPlan, stride: int, budget: int, documents: Documents) -> None:
-    _log.info(
-        'window %d: %d tokens scored in %d windows of %d documents (%s)',
-        plan.window,
-        stride * len(plan),
-        len(plan),
-        plan.documents_used,
-        documents.description,
-    )
-    if len(plan) < budget // stride:
-        _log.warning(
-            'window %d: only %d of %d windows exist in %s',
-            plan.window,
-            len(plan),
-            budget // stride,
-            documents.description,
-        )
-
-
 def _batches(
     plan: WindowPlan, stride: int, log: SampleLog, batch_tokens: int, mesh: Mesh
 ) -> Iterator[tuple[np.ndarray, int]]:
-    """Windows of the plan that the log lacks, a batch at a time, and the size that batches are
-    padded to: one that the mesh divides, the same whatever the number of missing windows."""
+    """Batches of windows that the log lacks, and their padded size. The mesh divides it, and it
+    does not depend on the number of missing windows."""
     for key in plan.keys:
         if key in log and log[key]['tokens'] != stride:
             raise ValueError(
@@ -239,7 +220,16 @@ def _records(
     """Records computed from the log's rows alone."""
     by_window = [np.array([log[key]['loss'] for key in plan.keys]) for plan in plans]
     loss = np.asarray([np.mean(losses_W) for losses_W in by_window])
-    resampled = _resampled(plans, by_window)
+    # Resamples are of the documents that some length uses, the same ones at every length. There are
+    # none where a length uses too few, or has none in a resample.
+    used = np.unique(np.concatenate([plan.documents for plan in plans]))
+    counts_DR, resampled = bootstrap.counts(len(used)), None
+    if counts_DR is not None and min(p.documents_used for p in plans) >= bootstrap.LEAST:
+        counts = [counts_DR[np.searchsorted(used, plan.documents)] for plan in plans]
+        windows = [counts_WR.sum(axis=0) for counts_WR in counts]
+        if all(windows_R.all() for windows_R in windows):
+            sums = [loss_W @ counts_WR for loss_W, counts_WR in zip(by_window, counts, strict=True)]
+            resampled = np.stack(sums, axis=1) / np.stack(windows, axis=1)
     axes = ('length',)
     return Records(
         attributes={
@@ -258,20 +248,3 @@ def _records(
         },
         coordinates={'length': np.array([plan.window for plan in plans])},
     )
-
-
-def _resampled(plans: Sequence[WindowPlan], by_window: Sequence[np.ndarray]) -> np.ndarray | None:
-    """Losses [R, length] of every resample of the documents that some length uses, the same ones
-    at every length; None where a length uses too few."""
-    used = np.unique(np.concatenate([plan.documents for plan in plans]))
-    counts_DR = bootstrap.counts(len(used))
-    if counts_DR is None or min(plan.documents_used for plan in plans) < bootstrap.LEAST:
-        return None
-    found = []
-    for plan, losses_W in zip(plans, by_window, strict=True):
-        counts_WR = counts_DR[np.searchsorted(used, plan.documents)]
-        windows_R = counts_WR.sum(axis=0)
-        if not windows_R.all():  # a resample without any of this length's documents
-            return None
-        found.append(losses_W @ counts_WR / windows_R)
-    return np.stack(found, axis=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 
+import flax.traverse_util
 import jax
 
 from nope.interop import safetensors
@@ -24,9 +25,8 @@ def describe(directory: Directory, *, position: Position | None = None) -> Descr
     position: another encoding in every layer that has one: `NoPE()` for checkpoints that were
         trained without rotation, of which nothing in the files says so.
 
-    ValueError where the config asks for what there is not, where a tensor is missing, has another
-    shape than the config says, or is neither a parameter nor known to be superfluous, and where a
-    parameter is in no tensor.
+    ValueError for a config that is not among ours. ValueError also for a tensor that is missing,
+    has another shape or is unknown, and for a parameter without a tensor.
     """
     names = frozenset(directory.tensors)
     described = family_of(directory.config, names).read_config(directory.config, names)
@@ -35,7 +35,10 @@ def describe(directory: Directory, *, position: Position | None = None) -> Descr
     if position is not None:
         described = described._replace(model=described.model.with_position(position))
     tensors = tensors_of(directory, described.model)
-    return described._replace(dtype=_dtype(directory, tensors))
+    # Lambda is float32 in any file.
+    entries = [directory.tensors[t.name] for t in tensors if t.parts[0].path != LAM]
+    found = {safetensors.dtype_of(located.file, located.entry).name for located in entries}
+    return described._replace(dtype=found.pop() if len(found) == 1 else 'float32')
 
 
 def tensors_of(directory: Directory, model: ModelConfig) -> list[Tensor]:
@@ -55,8 +58,19 @@ def tensors_of(directory: Directory, model: ModelConfig) -> list[Tensor]:
                 f'{directory.path}: tensor {shown(tensor.name)} has shape {list(found)}; its '
                 f'config asks for {list(tensor.shape)}'
             )
-    _check_unused(directory, {tensor.name for tensor in tensors}, family.ignored(model))
-    _check_filled(directory, model, tensors)
+    ignored = family.ignored(model)
+    for name in sorted(names - {tensor.name for tensor in tensors}):
+        if _reason(name, ignored) is None:
+            raise CheckpointFileError(
+                f'{directory.path}: tensor {shown(name)} is no parameter of the model that its '
+                'config describes; left out are only '
+                + ('; '.join(f'{i.pattern.pattern} ({i.reason})' for i in ignored) or 'none')
+            )
+    held = {part.path for tensor in tensors for part in tensor.parts}
+    if lacking := _parameters_of(model) - held:
+        raise CheckpointFileError(
+            f'{directory.path}: no tensor holds the parameter {"/".join(min(lacking))}'
+        )
     return tensors
 
 
@@ -69,50 +83,12 @@ def ignored_tensors(directory: Directory, model: ModelConfig) -> dict[str, str]:
     return {name: reason for name, reason in reasons if reason is not None}
 
 
-def _dtype(directory: Directory, tensors: list[Tensor]) -> str:
-    """The dtype of the tensors; of several the one that holds the values of all. Lambda is float32
-    in any file."""
-    entries = [directory.tensors[t.name] for t in tensors if t.parts[0].path != LAM]
-    found = {safetensors.dtype_of(located.file, located.entry).name for located in entries}
-    return found.pop() if len(found) == 1 else 'float32'
-
-
-@functools.lru_cache(maxsize=16)
-def parameters_of(model: ModelConfig) -> dict[tuple[str, ...], jax.ShapeDtypeStruct]:
-    """Path under 'params' -> shape of every parameter."""
-    # Shapes are the same on every mesh: one device is enough to ask.
-    mesh = make_mesh(MeshConfig(), jax.devices()[:1])
-    leaves = jax.tree_util.tree_leaves_with_path(abstract_variables(model, mesh)['params'])
-    return {tuple(key.key for key in path): leaf for path, leaf in leaves}
-
-
-def _check_unused(directory: Directory, used: set[str], ignored: tuple[Ignored, ...]) -> None:
-    for name in sorted(set(directory.tensors) - used):
-        if _reason(name, ignored) is None:
-            raise CheckpointFileError(
-                f'{directory.path}: tensor {shown(name)} is no parameter of the model that its '
-                'config describes; left out are only '
-                + ('; '.join(f'{i.pattern.pattern} ({i.reason})' for i in ignored) or 'none')
-            )
-
-
 def _reason(name: str, ignored: tuple[Ignored, ...]) -> str | None:
     return next((rule.reason for rule in ignored if rule.pattern.fullmatch(name)), None)
 
 
-def _check_filled(directory: Directory, model: ModelConfig, tensors: list[Tensor]) -> None:
-    """ValueError unless every parameter is in exactly one tensor, layer by layer."""
-    parts = [part for tensor in tensors for part in tensor.parts]
-    found = [(part.path, part.layer) for part in parts if part.path != LAM]
-    wanted = {
-        (path, layer)
-        for path in parameters_of(model)
-        for layer in (range(model.layers) if path[0] == 'layers' and not model.apart else (None,))
-    }
-    wrong = wanted.symmetric_difference(found)
-    if wrong or len(found) != len(wanted):
-        path, layer = min(wrong, key=str) if wrong else ('one', None)
-        raise CheckpointFileError(
-            f'{directory.path}: parameter {"/".join(path)} of layer {layer} is not in exactly one '
-            'tensor'
-        )
+@functools.lru_cache(maxsize=16)
+def _parameters_of(model: ModelConfig) -> frozenset[tuple[str, ...]]:
+    """Path under 'params' of every parameter, which is the same on every mesh."""
+    abstract = abstract_variables(model, make_mesh(MeshConfig(), jax.devices()[:1]))
+    return frozenset(flax.traverse_util.flatten_dict(abstract['params']))

@@ -19,7 +19,6 @@ import json
 import logging
 import os
 import pathlib
-import re
 import shlex
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -90,20 +89,35 @@ class Directory:
 def open_directory(path: pathlib.Path) -> Directory:
     """Reads the config, the index and every header of a folder, and checks them.
 
-    CheckpointFileError, naming the file and what is accepted, where the folder cannot be read,
-    lacks a config or weights, or has weights as pickles only; where the index and the files
-    disagree, or it names anything but a file of the folder; where a file is damaged.
+    CheckpointFileError names the file and what is accepted. It is raised for a folder without a
+    readable config or weights, for pickles, for an index that disagrees with the files or leads
+    outside the folder, and for damage.
     """
-    names = _listing(path)
-    config = _read_config(path, names)
+    try:
+        names = frozenset(os.listdir(path))
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise CheckpointFileError(
+            f'{path}: not a folder that can be read: {reason}; accepted is a folder on this '
+            f'machine with {CONFIGS[0]} and {SINGLE} or {INDEX}; nothing is downloaded from a hub'
+        ) from error
+    name = next((name for name in CONFIGS if name in names), None)
+    if name is None:
+        raise CheckpointFileError(f'{path}: no config in it; accepted is {" or ".join(CONFIGS)}')
+    config = _read_object(path / name, MAX_CONFIG_BYTES)
     # As `transformers`: one whole file is read even beside the index of an earlier save in parts.
     indexed = INDEX in names and SINGLE not in names
-    tensors = _indexed(path, names) if indexed else _single(path, names)
+    tensors = _indexed(path, names) if indexed else _located(path / _single(path, names))
     if EXPORT not in names:
         return Directory(path, config, tensors, {})
     export = _read_object(path / EXPORT, MAX_INDEX_BYTES)
-    checksums = _checksums(export, path / EXPORT, tensors)
-    return Directory(path, config, tensors, checksums, _train_length(export, path / EXPORT))
+    checksums = export.get('checksums')
+    if not isinstance(checksums, dict) or checksums.keys() != tensors.keys():
+        raise CheckpointFileError(
+            f'{path / EXPORT}: checksums is {shown(checksums)}; accepted is an object with one of '
+            f'each of the {len(tensors)} tensors'
+        )
+    return Directory(path, config, tensors, checksums, export.get('train_length'))
 
 
 def fingerprint(directory: Directory) -> str:
@@ -120,20 +134,13 @@ def fingerprint(directory: Directory) -> str:
     for name, located in sorted(directory.tensors.items()):
         entry = located.entry
         total.update(_canonical([name, entry.code, entry.shape]))
-        for start, stop in _pages(entry.start, entry.stop):
+        spans = [(entry.start, entry.stop)]
+        if (room := entry.stop - entry.start - _PAGE) > _PAGE * (_PAGES - 1):
+            begins = [entry.start + room * page // (_PAGES - 1) for page in range(_PAGES)]
+            spans = [(begin, begin + _PAGE) for begin in begins]
+        for start, stop in spans:
             total.update(safetensors.read_bytes(located.file, entry, start, stop))
     return total.hexdigest()[:16]
-
-
-def _listing(path: pathlib.Path) -> frozenset[str]:
-    try:
-        return frozenset(os.listdir(path))
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise CheckpointFileError(
-            f'{path}: not a folder that can be read: {reason}; accepted is a folder on this '
-            f'machine with {CONFIGS[0]} and {SINGLE} or {INDEX}; nothing is downloaded from a hub'
-        ) from error
 
 
 def _read_object(path: pathlib.Path, most: int) -> dict[str, Any]:
@@ -144,76 +151,26 @@ def _read_object(path: pathlib.Path, most: int) -> dict[str, Any]:
         return safetensors.json_object(file.read(size), str(path))
 
 
-def _read_config(path: pathlib.Path, names: Collection[str]) -> dict[str, Any]:
-    for name in CONFIGS:
-        if name in names:
-            return _read_object(path / name, MAX_CONFIG_BYTES)
-    raise CheckpointFileError(f'{path}: no config in it; accepted is {" or ".join(CONFIGS)}')
-
-
-def _checksums(
-    export: Mapping[str, Any], file: pathlib.Path, tensors: Collection[str]
-) -> dict[str, str]:
-    checksums = export.get('checksums')
-    if not isinstance(checksums, dict):
-        raise CheckpointFileError(
-            f'{file}: checksums is {shown(checksums)}; accepted is an object of tensor: checksum'
-        )
-    for name, value in checksums.items():
-        if not isinstance(value, str) or not re.fullmatch('[0-9a-f]{64}', value):
-            raise CheckpointFileError(
-                f'{file}: the checksum of tensor {shown(name)} is {shown(value)}; accepted are 64 '
-                'hex digits of SHA-256'
-            )
-        if name not in tensors:
-            raise CheckpointFileError(
-                f'{file}: it has a checksum of tensor {shown(name)}, which no file beside it holds'
-            )
-    lacking = [name for name in tensors if name not in checksums]
-    if lacking:
-        raise CheckpointFileError(
-            f'{file}: it has no checksum of tensor {shown(lacking[0])}; accepted is one of each of '
-            f'{len(tensors)} tensors'
-        )
-    return checksums
-
-
-def _train_length(export: Mapping[str, Any], file: pathlib.Path) -> int | None:
-    value = export.get('train_length')
-    if value is not None and (type(value) is not int or value < 1):
-        raise CheckpointFileError(
-            f'{file}: train_length is {shown(value)}; accepted is null or a number above 0'
-        )
-    return value
-
-
-def _single(path: pathlib.Path, names: Collection[str]) -> dict[str, Located]:
+def _single(path: pathlib.Path, names: Collection[str]) -> str:
+    """Name of the one file of weights."""
     found = sorted(name for name in names if name.endswith('.safetensors'))
     if SINGLE in found:
-        found = [SINGLE]
+        return SINGLE
     if len(found) > 1:
         raise CheckpointFileError(
             f'{path}: {len(found)} files of tensors and no {INDEX} that says which has what: '
             f'{shown(found)}; accepted is that index, or one file'
         )
     if not found:
-        raise CheckpointFileError(f'{path}: {_why_nothing(path, names)}')
-    return _located(path / found[0])
-
-
-def _located(file: pathlib.Path) -> dict[str, Located]:
-    entries = safetensors.read_header(file).entries
-    return {name: Located(file, entry) for name, entry in entries.items()}
-
-
-def _why_nothing(path: pathlib.Path, names: Collection[str]) -> str:
-    pickles = sorted(name for name in names if name.endswith(_PICKLES))
-    if not pickles:
-        return f'no weights in it; accepted are {SINGLE}, {INDEX} or one other *.safetensors'
-    return (
-        f'it holds pickle files ({shown(pickles[0])}), which can run code when they are read; '
-        f'convert them where you trust them: {_conversion(path, pickles[0])}'
-    )
+        accepted = f'accepted are {SINGLE}, {INDEX} or one other *.safetensors'
+        for name in sorted(names):
+            if name.endswith(_PICKLES):
+                raise CheckpointFileError(
+                    f'{path}: it holds pickle files ({shown(name)}), which can run code when they '
+                    f'are read; convert those you trust: {_conversion(path, name)}'
+                )
+        raise CheckpointFileError(f'{path}: no weights in it; {accepted}')
+    return found[0]
 
 
 def _conversion(path: pathlib.Path, pickle: str) -> str:
@@ -236,25 +193,38 @@ def _conversion(path: pathlib.Path, pickle: str) -> str:
     return f'python -c "{code}" {shlex.join(arguments)}'
 
 
+def _located(file: pathlib.Path) -> dict[str, Located]:
+    return {name: Located(file, entry) for name, entry in safetensors.read_header(file).items()}
+
+
 def _indexed(path: pathlib.Path, names: Collection[str]) -> dict[str, Located]:
     index = path / INDEX
-    weight_map = _read_weight_map(index, names)
+    weight_map = _read_object(index, MAX_INDEX_BYTES).get('weight_map')
+    if not isinstance(weight_map, dict):
+        raise CheckpointFileError(
+            f'{index}: weight_map is {shown(weight_map)}; accepted is an object of tensor: file'
+        )
+    for name, file_name in weight_map.items():
+        # A name that the folder lists has no path in it, and so leads nowhere else.
+        listed = isinstance(file_name, str) and file_name in names
+        if not listed or not file_name.endswith('.safetensors'):
+            raise CheckpointFileError(
+                f'{index}: tensor {shown(name)} is to be in {shown(file_name)}; accepted is the '
+                'name of a .safetensors file beside the index'
+            )
     tensors: dict[str, Located] = {}
     for file_name in dict.fromkeys(weight_map.values()):
-        file = path / file_name
-        for name, located in _located(file).items():
-            if name in tensors:
-                raise CheckpointFileError(
-                    f'{file}: tensor {shown(name)} is in {tensors[name].file.name} too'
-                )
-            tensors[name] = located
-        surplus = tensors.keys() - weight_map.keys()
-        if surplus:
+        file, found = path / file_name, _located(path / file_name)
+        if twice := sorted(found.keys() & tensors.keys()):
+            raise CheckpointFileError(
+                f'{file}: tensor {shown(twice[0])} is in {tensors[twice[0]].file.name} too'
+            )
+        if surplus := found.keys() - weight_map.keys():
             log.warning(
                 '%s: %s lacks %d of its tensors, which are not read, as %s',
                 *(file, INDEX, len(surplus), shown(min(surplus))),
             )
-        tensors = {name: located for name, located in tensors.items() if name in weight_map}
+        tensors |= {name: found[name] for name in found if name in weight_map}
     for name, file_name in weight_map.items():
         if name not in tensors or tensors[name].file.name != file_name:
             raise CheckpointFileError(
@@ -262,43 +232,6 @@ def _indexed(path: pathlib.Path, names: Collection[str]) -> dict[str, Located]:
                 'hold it'
             )
     return tensors
-
-
-def _read_weight_map(index: pathlib.Path, names: Collection[str]) -> dict[str, str]:
-    weight_map = _read_object(index, MAX_INDEX_BYTES).get('weight_map')
-    if not isinstance(weight_map, dict):
-        raise CheckpointFileError(
-            f'{index}: weight_map is {shown(weight_map)}; accepted is an object of tensor: file'
-        )
-    for name, file_name in weight_map.items():
-        where = f'{index}: tensor {shown(name)} is to be in {shown(file_name)}'
-        if not _is_plain(file_name):
-            raise CheckpointFileError(
-                f'{where}; accepted is the plain name of a .safetensors file beside the index'
-            )
-        if file_name not in names:
-            raise CheckpointFileError(f'{where}, and there is no such file beside the index')
-    return weight_map
-
-
-def _is_plain(name: object) -> bool:
-    """Whether it names a .safetensors file in whatever folder it is looked up in."""
-    return (
-        isinstance(name, str)
-        and name.endswith('.safetensors')
-        and os.path.basename(name) == name
-        and not set(name) & {'/', '\\', '\0'}
-    )
-
-
-def _pages(start: int, stop: int) -> list[tuple[int, int]]:
-    """Up to `_PAGES` evenly spaced ranges of `_PAGE` bytes, the first and the last ones among
-    them; the whole where it has no more bytes than that."""
-    if stop - start <= _PAGE * _PAGES:
-        return [(start, stop)]
-    room = stop - start - _PAGE
-    begins = [start + room * page // (_PAGES - 1) for page in range(_PAGES)]
-    return [(begin, begin + _PAGE) for begin in begins]
 
 
 def _canonical(value: Any) -> bytes:

@@ -1,7 +1,7 @@
 """Checked values of a config file: type and range are checked when a value is read.
 
-The file is not to be trusted: whatever a key holds, the outcome is a value of the type that was
-asked for or a ValueError that names the file, the key, its value and what is accepted.
+The file is not to be trusted. A read value has the type that was asked for. Anything else is a
+ValueError with the file, the key, its value and what is accepted.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Fields:
         """The error for a key with the value that it has."""
         if key not in self.values:
             return ValueError(f'{self.where}{key} is missing; accepted: {accepted}')
-        return ValueError(f'{self.where}{key} is {_shown(self.values[key])}; accepted: {accepted}')
+        return ValueError(f'{self.where}{key} is {shown(self.values[key])}; accepted: {accepted}')
 
     def integer(self, key: str, most: int, default: int = _REQUIRED, least: int = 1) -> int:
         if not self.has(key) and default is not _REQUIRED:
@@ -70,9 +70,9 @@ class Fields:
         if not self.has(key) and default is not _REQUIRED:
             return default
         value = self.values.get(key)
-        if _is_number(value, above, most) or (zero and _is_zero(value)):
-            return float(value)  # type: ignore[arg-type]
-        raise self.wrong(key, f'a number above {above:g}{" or 0" * zero}, at most {most:g}')
+        if not _is_number(value, above, most, zero):
+            raise self.wrong(key, f'a number above {above:g}{" or 0" * zero}, at most {most:g}')
+        return float(value)  # type: ignore[arg-type]
 
     def optional_number(self, key: str) -> float | None:
         return self.number(key) if self.has(key) else None
@@ -82,12 +82,9 @@ class Fields:
         value = self.values.get(key)
         if not isinstance(value, list) or not 0 < len(value) <= MAX_NUMBERS:
             raise self.wrong(key, f'a list of 1 to {MAX_NUMBERS} numbers')
-        if not all(
-            _is_number(item, 0.0, MAX_NUMBER) or (zero and _is_zero(item)) for item in value
-        ):
-            raise self.wrong(
-                key, f'a list of numbers above 0{" or 0" * zero}, at most {MAX_NUMBER:g}'
-            )
+        if not all(_is_number(item, 0.0, MAX_NUMBER, zero) for item in value):
+            accepted = f'a list of numbers above 0{" or 0" * zero}, at most {MAX_NUMBER:g}'
+            raise self.wrong(key, accepted)
         return tuple(float(item) for item in value)
 
     def choices(self, key: str, accepted: Iterable[Any]) -> tuple[Any, ...]:
@@ -100,9 +97,7 @@ class Fields:
         return tuple(value)
 
     def flag(self, key: str, default: bool) -> bool:
-        if not self.has(key):
-            return default
-        value = self.values[key]
+        value = self.values[key] if self.has(key) else default
         if not isinstance(value, bool):
             raise self.wrong(key, 'true or false')
         return value
@@ -118,9 +113,7 @@ class Fields:
 
     def section(self, key: str) -> Fields:
         """The object under a key; an empty one where it is left out."""
-        value = self.values.get(key)
-        if value is None:
-            value = {}
+        value = self.values[key] if self.has(key) else {}
         if not isinstance(value, Mapping):
             raise self.wrong(key, 'an object')
         return Fields(value, f'{self.where}{key}.')
@@ -141,19 +134,19 @@ class Fields:
         for key, value in self.values.items():
             if value is not None and key not in accepted:
                 raise ValueError(
-                    f'{self.where}{_shown(key)} is {_shown(value)}; accepted are the keys '
+                    f'{self.where}{shown(key)} is {shown(value)}; accepted are the keys '
                     f'{", ".join(accepted)} ({why})'
                 )
 
     def agreed(self, *keys: str) -> str:
-        """Of several names for one thing, the one that is there; the first where none is.
+        """The present one of several names for one thing; the first if none is.
 
         ValueError where two of them are there with different values.
         """
         found = [key for key in keys if self.has(key)]
         for key in found[1:]:
             if not _is_one_of(self.values[key], (self.values[found[0]],), strict=False):
-                raise self.wrong(key, f'the same as {found[0]}, {_shown(self.values[found[0]])}')
+                raise self.wrong(key, f'the same as {found[0]}, {shown(self.values[found[0]])}')
         return found[0] if found else keys[0]
 
 
@@ -186,22 +179,11 @@ def check_dtype(fields: Fields) -> None:
     fields.text(key, ('float32', 'bfloat16', 'float16', 'auto'), 'auto')
 
 
-def _is_number(value: Any, above: float, most: float) -> bool:
+def _is_number(value: Any, above: float, most: float, zero: bool) -> bool:
     # Compared before it becomes a float: an integer may be too large for one. NaN fails too.
-    return type(value) in (int, float) and above < value <= most
-
-
-def _is_zero(value: Any) -> bool:
-    return type(value) in (int, float) and value == 0
+    return type(value) in (int, float) and (above < value <= most or (zero and value == 0))
 
 
 def _is_one_of(value: Any, accepted: Iterable[Any], strict: bool = True) -> bool:
     """strict: 1, 1.0 and true are different values."""
     return any(value == item and (not strict or type(value) is type(item)) for item in accepted)
-
-
-def _shown(value: Any) -> str:
-    try:
-        return shown(value)
-    except ValueError:  # an integer with more digits than Python writes out
-        return 'a value too long to show'

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 
 import jax
 import jax.numpy as jnp
@@ -44,32 +43,24 @@ def fold(
         normed_L1 = model.layers_with_qk_norm[:, None]
         behind_LN = jnp.where(normed_L1, multipliers_LN, 1.0)
         multipliers_LN = jnp.where(normed_L1, 1.0, multipliers_LN)
-    layers = map_layers(
-        model,
-        functools.partial(_folded, model),
-        variables['params']['layers'],
-        *(multipliers_LN, behind_LN),
-    )
+
+    def folded(layer: Layers, multipliers_N: jax.Array, behind_N: jax.Array) -> Layers:
+        attention = dict(layer['attention'])
+        if model.qk_norm_over == 'projection':
+            offset = float(model.norm_offset)
+            weights_NH = attention['query_norm']['scale'] + offset
+            attention['query_norm'] = {'scale': _times(weights_NH, behind_N[:, None]) - offset}
+        attention['query'] = _times(attention['query'], multipliers_N[:, None])
+        if model.qkv_bias:
+            attention['query_bias'] = _times(attention['query_bias'], multipliers_N[:, None])
+        return {**layer, 'attention': attention}
+
+    layers = map_layers(model, folded, variables['params']['layers'], multipliers_LN, behind_LN)
     # A temperature acts in the same heads, and stays there.
     layers_of_lam = 'all' if model.temperature == 'none' else model.lam_layers
     plain = dataclasses.replace(model, lam=Constant(), lam_layers=layers_of_lam)
     params = {**variables['params'], 'layers': layers}
     return plain, with_uniform_lam({**variables, 'params': params}, Constant.neutral)
-
-
-def _folded(
-    model: ModelConfig, layer: Layers, multipliers_N: jax.Array, behind_N: jax.Array
-) -> Layers:
-    """A layer with factors in its queries' weights, and others in those of the norm behind."""
-    attention = dict(layer['attention'])
-    if model.qk_norm_over == 'projection':
-        offset = float(model.norm_offset)
-        weights_NH = attention['query_norm']['scale'] + offset
-        attention['query_norm'] = {'scale': _times(weights_NH, behind_N[:, None]) - offset}
-    attention['query'] = _times(attention['query'], multipliers_N[:, None])
-    if model.qkv_bias:
-        attention['query_bias'] = _times(attention['query_bias'], multipliers_N[:, None])
-    return {**layer, 'attention': attention}
 
 
 @jax.jit

@@ -14,7 +14,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from nope.interop.describe import tensors_of
 from nope.interop.directory import Directory
-from nope.interop.mapping import LAM, Part, Tensor
+from nope.interop.mapping import LAM, Parameter, Tensor
 from nope.interop.row_major import copied
 from nope.interop.safetensors import CheckpointFileError, digest
 from nope.model import ModelConfig
@@ -35,14 +35,28 @@ def load(
     only in the values.
     """
     tensors = tensors_of(directory, model)
-    _check_tied(directory, model, tensors)
+    heads = [name for name in directory.tensors if name.endswith('lm_head.weight')]
+    if model.tied_head and heads:
+        embedding = next(t.name for t in tensors if t.parts[0].path == ('embedding',))
+        first, second = (digest(directory.read(name)) for name in (embedding, heads[0]))
+        if first != second:
+            raise CheckpointFileError(
+                f'{directory.path}: config.json ties the output head to the embedding, but '
+                f'tensors {embedding!r} and {heads[0]!r} differ'
+            )
     abstract = abstract_variables(model, mesh)
     places = flax.traverse_util.flatten_dict(
         {'params': abstract['params'], 'lam': abstract['lam']['head']}
     )
     arrays: dict[tuple[str, ...], jax.Array] = {}
     for tensor in progress(tensors):
-        _put(directory, tensor, places, arrays)
+        pieces = tensor.layout.split(directory.read(tensor.name))
+        for part, piece in zip(tensor.parts, pieces, strict=True):
+            path = part.path if part.path == LAM else ('params', *part.path)
+            arrays[path] = _placed(part, piece, places[path], arrays.get(path))
+            # Until the copy is made the devices may still read from host memory.
+            arrays[path].block_until_ready()
+        del pieces, piece  # before the next one is read
     if LAM not in arrays:
         coefficients_LN = initial(model.lam, model.layers, model.heads)
         arrays[LAM] = jax.device_put(coefficients_LN, places[LAM].sharding)
@@ -50,37 +64,17 @@ def load(
     return {'params': nested['params'], 'lam': {'head': nested['lam']}}
 
 
-def _check_tied(directory: Directory, model: ModelConfig, tensors: list[Tensor]) -> None:
-    """ValueError where a model with one matrix for both ends comes with two different ones."""
-    heads = [name for name in directory.tensors if name.endswith('lm_head.weight')]
-    if not model.tied_head or not heads:
-        return
-    embedding = next(t.name for t in tensors if t.parts[0].path == ('embedding',))
-    first, second = (digest(directory.read(name)) for name in (embedding, heads[0]))
-    if first != second:
-        raise CheckpointFileError(
-            f'{directory.path}: config.json ties the output head to the embedding, but tensors '
-            f'{embedding!r} and {heads[0]!r} differ'
-        )
-
-
-def _put(directory: Directory, tensor: Tensor, places: dict, arrays: dict) -> None:
-    """Reads one tensor and puts its parts where they belong."""
-    pieces = tensor.layout.split(directory.read(tensor.name))
-    for part, piece in zip(tensor.parts, pieces, strict=True):
-        path = part.path if part.path == LAM else ('params', *part.path)
-        arrays[path] = _placed(part, piece, places[path], arrays.get(path))
-        # Until the copy is made the devices may still read from host memory.
-        arrays[path].block_until_ready()
-
-
 def _placed(
-    part: Part, piece: np.ndarray, target: jax.ShapeDtypeStruct, so_far: jax.Array | None
+    part: Parameter, piece: np.ndarray, target: jax.ShapeDtypeStruct, so_far: jax.Array | None
 ) -> jax.Array:
     """The parameter with this piece in it: the whole of it, or its layer."""
     sharding = target.sharding
     assert isinstance(sharding, NamedSharding)
-    stored = _copied_as(piece, sharding.mesh.devices.flat[0].platform)
+    # Accelerators get a piece in the order of its bytes, copied by rows, and turn it around. A CPU
+    # gets it in the order of the parameter, since its own transposition is slow.
+    stored = tuple(range(piece.ndim))
+    if sharding.mesh.devices.flat[0].platform != 'cpu':
+        stored = tuple(np.argsort([-stride for stride in piece.strides], kind='stable').tolist())
     back = tuple(stored.index(axis) for axis in range(piece.ndim))
     axes = (*sharding.spec, *(None,) * (len(target.shape) - len(sharding.spec)))
     own = axes if part.layer is None else axes[1:]
@@ -89,16 +83,8 @@ def _placed(
     if part.layer is None:
         return _converted(moved, back, sharding)
     if so_far is None:
-        so_far = _zeros(target.shape, sharding)
+        so_far = jnp.zeros(target.shape, jnp.float32, device=sharding)
     return _inserted(so_far, moved, part.layer, back, sharding)
-
-
-def _copied_as(piece: np.ndarray, platform: str) -> tuple[int, ...]:
-    """The order of axes in which a piece goes to the devices: that of its bytes, copied by rows and
-    turned around by accelerators; of the parameter for a CPU, whose own transposition is slow."""
-    if platform == 'cpu':
-        return tuple(range(piece.ndim))
-    return tuple(int(i) for i in np.argsort([-stride for stride in piece.strides], kind='stable'))
 
 
 def _on_devices(piece: np.ndarray, sharding: NamedSharding) -> jax.Array:
@@ -118,11 +104,6 @@ def _on_devices(piece: np.ndarray, sharding: NamedSharding) -> jax.Array:
 def _converted(piece: jax.Array, axes: tuple[int, ...], sharding: NamedSharding) -> jax.Array:
     whole = piece.transpose(axes).astype(jnp.float32)
     return jax.lax.with_sharding_constraint(whole, sharding)
-
-
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def _zeros(shape: tuple[int, ...], sharding: NamedSharding) -> jax.Array:
-    return jax.lax.with_sharding_constraint(jnp.zeros(shape, jnp.float32), sharding)
 
 
 @functools.partial(jax.jit, static_argnums=(3, 4), donate_argnums=0)

@@ -1,7 +1,7 @@
 """Mapping between the tensors of another library's checkpoint and our parameters.
 
-A `Tensor` of a file holds one or more of our parameters (`Part`), each for one layer or for the
-whole model. A `Layout` takes it apart (import) and puts it together (export); both are views and
+A `Tensor` of a file holds one or more of our `Parameter`s, each for one layer or for the whole
+model. A `Layout` takes it apart (import) and puts it together (export); both are views and
 copies of numpy arrays, so a round trip is exact.
 """
 
@@ -26,7 +26,7 @@ class Layout:
 
 
 @dataclasses.dataclass(frozen=True)
-class Part:
+class Parameter:
     """One of our parameters: its path under 'params', and its layer (None: it has no layers)."""
 
     path: tuple[str, ...]
@@ -42,7 +42,7 @@ class Tensor:
 
     name: str
     shape: tuple[int, ...]
-    parts: tuple[Part, ...]
+    parts: tuple[Parameter, ...]
     layout: Layout
 
 
@@ -93,9 +93,12 @@ def halves(layout: Layout) -> Layout:
 
 
 def fused(layouts: Sequence[Layout], rows: Sequence[np.ndarray]) -> Layout:
-    """One tensor whose rows belong to several parts: rows[i] (indices) to the part that
-    layouts[i] reads."""
-    spans = [_span(index) for index in rows]
+    """One tensor with the rows of several parts. Its rows[i] (indices) belong to the part of
+    layouts[i]."""
+    # Rows that follow one another are a slice, without a copy.
+    spans = [
+        slice(index[0], index[-1] + 1) if np.all(np.diff(index) == 1) else index for index in rows
+    ]
 
     def split(array: np.ndarray) -> tuple[np.ndarray, ...]:
         pairs = zip(layouts, spans, strict=True)
@@ -115,17 +118,11 @@ def fused(layouts: Sequence[Layout], rows: Sequence[np.ndarray]) -> Layout:
     return Layout(split, join)
 
 
-def _span(index: np.ndarray) -> np.ndarray | slice:
-    """The rows, as a slice where they follow one another."""
-    start, stop = int(index[0]), int(index[-1]) + 1
-    return slice(start, stop) if np.array_equal(index, np.arange(start, stop)) else index
-
-
 def matrix(name: str, path: tuple[str, ...], layer: int | None, out: int, inputs: int) -> Tensor:
     """A plain projection: [out, in] there."""
-    return Tensor(name, (out, inputs), (Part(path, layer),), TRANSPOSED)
+    return Tensor(name, (out, inputs), (Parameter(path, layer),), TRANSPOSED)
 
 
 def vector(name: str, path: tuple[str, ...], layer: int | None, size: int) -> Tensor:
     """A vector, such as a norm's weight."""
-    return Tensor(name, (size,), (Part(path, layer),), SAME)
+    return Tensor(name, (size,), (Parameter(path, layer),), SAME)

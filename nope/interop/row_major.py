@@ -32,7 +32,10 @@ def copy_into(target: np.ndarray, array: np.ndarray) -> None:
     if size in (2, 4):  # numpy copies bfloat16 value by value
         target, array = target.view(f'u{size}'), array.view(f'u{size}')
     last = array.ndim - 1
-    if array.size <= _TILE * _TILE or (nearest := _nearest(array)) == last:
+    sizes = zip(array.shape, array.strides, strict=True)
+    strides = [abs(stride) if n > 1 else np.inf for n, stride in sizes]
+    # The axis along which values lie closest together.
+    if array.size <= _TILE * _TILE or (nearest := int(np.argmin(strides))) == last:
         target[...] = array
         return
     tiled = nearest, last
@@ -42,9 +45,3 @@ def copy_into(target: np.ndarray, array: np.ndarray) -> None:
     ]
     for index in itertools.product(*ranges):
         target[index] = array[index]
-
-
-def _nearest(array: np.ndarray) -> int:
-    """The axis along which values lie closest together."""
-    sizes = zip(array.shape, array.strides, strict=True)
-    return int(np.argmin([abs(stride) if n > 1 else np.inf for n, stride in sizes]))

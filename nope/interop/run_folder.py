@@ -54,9 +54,9 @@ def read_run(folder: pathlib.Path, mesh: Mesh, step: int | None = None) -> Saved
     """The model of a finished run at its last checkpoint, or the best where training was validated,
     or of any run at `step`.
 
-    ValueError where the folder holds no run, one that is not finished (without a step), or one
-    that this version cannot read, and where its base model is missing or another one;
-    `nope.checkpoints.errors.CheckpointError` where its checkpoint is damaged or missing.
+    ValueError for a folder without a run, for an unfinished run (without a step), and for one that
+    this version cannot read. ValueError also if its base model is missing or another one.
+    `nope.checkpoints.errors.CheckpointError` for a damaged or missing checkpoint.
     """
     spec = read_object(folder / 'spec.json')
     checkpoints_in = folders.of_run(folder)
@@ -67,9 +67,17 @@ def read_run(folder: pathlib.Path, mesh: Mesh, step: int | None = None) -> Saved
             f'{folder} is not finished; start its command again, or name the step of a checkpoint'
         )
     try:
-        model = rebuild(_model_at(spec, step), model_types())
+        earlier: Any = spec.get('earlier')
+        own: dict[str, Any] = {}
+        # A run that drops its position encoding has it up to that step.
+        before = step is not None and earlier is not None and step <= earlier['steps']
+        model = rebuild(earlier['model'] if before else spec['model'], model_types())
         train_length = int(spec['train_length']) or None
-        own = _own_facts(spec)
+        for name in ('longest', 'bos', 'eos', 'pad'):  # of an imported model
+            if spec.get(name) is not None:
+                own[name] = int(spec[name])
+        if ends := spec.get('ends'):
+            own['ends'] = tuple(int(end) for end in ends)
         target = abstract_variables(model, mesh)
     except _MISFITS as error:
         raise ValueError(
@@ -80,48 +88,22 @@ def read_run(folder: pathlib.Path, mesh: Mesh, step: int | None = None) -> Saved
     with Checkpoints(checkpoints_in, spec) as checkpoints:
         checkpoints.stand_on(base)
         found = checkpoints.read({k: v for k, v in target.items() if k not in base}, step)
-    variables = _as_used({**base, **found}, spec)
-    described = inherited._replace(
-        model=model, train_length=train_length, dtype=_dtype(spec), **own
-    )
+    variables = {**base, **found}
+    optimizer = spec.get('train', {}).get('optimizer', {})
+    if optimizer.get('straight_through'):
+        # What is saved is the free copy of lambda; see `nope.training.optim.as_used`.
+        variables = with_lam_from(variables, float(optimizer['bound']))
+    source: Any = spec
+    while isinstance(source, Mapping) and 'dtype' not in source:
+        source = source.get('init')
+    dtype = str(source['dtype']) if source else 'float32'  # that the weights were imported in
+    described = inherited._replace(model=model, train_length=train_length, dtype=dtype, **own)
     return SavedModel(described, variables, spec)
 
 
-def _own_facts(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields of `Described` that an imported model's spec states."""
-    numbers = {
-        'longest': spec.get('longest') or None,
-        'bos': spec.get('bos'),
-        'eos': spec.get('eos'),
-        'pad': spec.get('pad'),
-    }
-    found: dict[str, Any] = {name: int(x) for name, x in numbers.items() if x is not None}
-    if ends := spec.get('ends'):
-        found['ends'] = tuple(int(end) for end in ends)
-    return found
-
-
-def _as_used(variables: Variables, spec: Mapping[str, Any]) -> Variables:
-    """Of a straight-through search the lambda that it ran with, as `nope.training.optim.as_used`;
-    what is saved is its free copy."""
-    optimizer = spec.get('train', {}).get('optimizer', {})
-    if not optimizer.get('straight_through'):
-        return variables
-    return with_lam_from(variables, float(optimizer['bound']))
-
-
-def _model_at(spec: Mapping[str, Any], step: int | None) -> Mapping[str, Any]:
-    """The model of a checkpoint: of a run that drops its position encoding, up to that step the one
-    that has it."""
-    earlier = spec.get('earlier')
-    if step is not None and earlier is not None and step <= earlier['steps']:
-        return earlier['model']
-    return spec['model']
-
-
 def name_base_model(folder: pathlib.Path, base: pathlib.Path) -> None:
-    """Writes into a search's run folder where the model it starts from is: the folder of a run, by
-    its relative path where both lie in one work folder, or a Hugging Face directory."""
+    """Writes the place of a search's base model into its run folder: the folder of a run, by its
+    relative path if both lie in one work folder, or a Hugging Face directory."""
     folder, base = folder.resolve(), base.resolve()
     beside = base.parent == folder.parent
     path = os.path.relpath(base, folder) if beside else os.fspath(base)
@@ -183,16 +165,6 @@ def _check_base(folder: pathlib.Path, place: pathlib.Path, wanted: Any, found: A
             f'{place} holds another model than {folder} was searched on: {different}; write where '
             f'that one is into {folder / BASE_MODEL}'
         )
-
-
-def _dtype(spec: Mapping[str, Any]) -> str:
-    """The dtype that the weights came in, where they were imported; else float32."""
-    source: Mapping[str, Any] | None = spec
-    while isinstance(source, Mapping):
-        if 'dtype' in source:
-            return str(source['dtype'])
-        source = source.get('init')
-    return 'float32'
 
 
 def write_run(

@@ -31,9 +31,6 @@ from safetensors import SafetensorError, safe_open
 
 from nope.runtime import files
 
-MAX_HEADER_BYTES = 100_000_000  # the format's own limit
-
-_METADATA = '__metadata__'
 _CHUNK = 1 << 17  # values that stay in the cache
 
 _DTYPES: Mapping[str, np.dtype] = {
@@ -42,7 +39,6 @@ _DTYPES: Mapping[str, np.dtype] = {
     'F16': np.dtype('<f2'),
 }
 _CODES = {dtype: code for code, dtype in _DTYPES.items()}
-READABLE = tuple(_DTYPES)
 
 
 class CheckpointFileError(ValueError):
@@ -61,24 +57,21 @@ class Entry:
     stop: int
 
 
-@dataclasses.dataclass(frozen=True)
-class Header:
-    """The tensors of a file by name, in the order of their bytes, and its free text."""
+def read_header(path: pathlib.Path) -> dict[str, Entry]:
+    """The tensors of a safetensors file by name, in the order of their bytes.
 
-    entries: Mapping[str, Entry]
-    metadata: Mapping[str, str]
-
-
-def read_header(path: pathlib.Path) -> Header:
-    """The header of a safetensors file, every size in it checked against the file's.
-
-    CheckpointFileError where the path is no regular file or cannot be read, where the header is
-    not what the format says, and where the tensors do not cover the data exactly; a file cut
-    short is reported with the first tensor that is not whole.
+    CheckpointFileError for a path that is no readable regular file, and for a file that the library
+    refuses: its header is not the format's, or its tensors do not cover the data exactly.
     """
     with _opened(path) as (file, _):
-        entries, metadata = _parsed(file, path)
-    return Header({entry.name: entry for entry in entries}, metadata)
+        length = int.from_bytes(file.read(8), 'little')
+        fields = json_object(file.read(length), f'{path}: header')
+    fields.pop('__metadata__', None)
+    found = []
+    for name, value in fields.items():
+        start, stop = (8 + length + offset for offset in value['data_offsets'])
+        found.append(Entry(name, value['dtype'], tuple(value['shape']), start, stop))
+    return {entry.name: entry for entry in sorted(found, key=lambda e: (e.start, e.stop))}
 
 
 def read(path: pathlib.Path, entry: Entry) -> np.ndarray:
@@ -99,10 +92,10 @@ def read(path: pathlib.Path, entry: Entry) -> np.ndarray:
 
 def dtype_of(path: pathlib.Path, entry: Entry) -> np.dtype:
     """float32, bfloat16 or float16, as the header says; CheckpointFileError for another dtype."""
-    if entry.code not in READABLE:
+    if entry.code not in _DTYPES:
         raise CheckpointFileError(
             f'{path}: tensor {shown(entry.name)} has dtype {entry.code}; accepted are '
-            f'{", ".join(READABLE)}'
+            f'{", ".join(_DTYPES)}'
         )
     return _DTYPES[entry.code]
 
@@ -116,7 +109,9 @@ def read_bytes(path: pathlib.Path, entry: Entry, start: int, stop: int) -> bytes
         file.seek(start)
         data = file.read(stop - start)
     if len(data) < stop - start:
-        raise CheckpointFileError(f'{path}: {_cut_short(entry, start + len(data))}')
+        raise CheckpointFileError(
+            f'{path}: cut short: tensor {shown(entry.name)} ends at byte {entry.stop}'
+        )
     return data
 
 
@@ -163,33 +158,43 @@ def write(
 
     shapes: the dtype (float32, bfloat16 or float16) and shape of every tensor, in the order of
     the file. arrays: called once for each name, in that order; one array is held at a time.
-    Returns the `digest` of every tensor by name. CheckpointFileError for another dtype, and
-    where an array is not what `shapes` says; no file is left then, and an older one stays.
+    Returns the `digest` of every tensor by name. An error leaves no file, and an older one stays.
     """
-    header = _encoded_header(path, shapes, metadata)
+    fields: dict[str, Any] = {'__metadata__': dict(metadata)}
+    stop = 0
+    for name, (dtype, shape) in shapes.items():
+        start, stop = stop, stop + math.prod(shape) * dtype.itemsize
+        offsets = {'data_offsets': [start, stop]}
+        fields[name] = {'dtype': _CODES[dtype], 'shape': list(shape), **offsets}
+    header = json.dumps(fields, separators=(',', ':')).encode()
+    header += b' ' * (-len(header) % 8)
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = files.unfinished(path)
+    digests = {}
     try:
         with partial.open('wb') as file:
-            file.write(header)
-            digests = {}
-            for name, (dtype, shape) in shapes.items():
-                data = _planned_bytes(name, arrays(name), dtype, shape, path)
-                digests[name] = hashlib.sha256(data).hexdigest()
-                file.write(data)
-                del data
+            file.write(len(header).to_bytes(8, 'little') + header)
+            for name, planned in shapes.items():
+                array = arrays(name)
+                assert (array.dtype, array.shape) == planned, name
+                digests[name] = digest(array)
+                file.write(_row_major_bytes(array))
+                del array
             file.flush()
             os.fsync(file.fileno())
         partial.replace(path)
-    except BaseException:
+    finally:
         partial.unlink(missing_ok=True)
-        raise
     return digests
 
 
 def digest(array: np.ndarray) -> str:
     """SHA-256, in 64 hex digits, of an array's bytes in row-major order, as a file holds them."""
     return hashlib.sha256(_row_major_bytes(array)).hexdigest()
+
+
+def _row_major_bytes(array: np.ndarray) -> memoryview:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 
 @contextlib.contextmanager
@@ -245,91 +250,8 @@ def _opened(path: pathlib.Path) -> Iterator[tuple[io.BufferedReader, safe_open]]
             with safe_open(path, 'np', backend='pread') as tensors:
                 yield file, tensors
         except SafetensorError as error:
-            raise CheckpointFileError(f'{path}: {_refusal(error, file, path)}') from error
-
-
-def _refusal(error: SafetensorError, file: io.BufferedReader, path: pathlib.Path) -> str:
-    """The library's reason; where the header is in order and the data are too few or too many,
-    the tensor that they end in."""
-    reason = str(error).removeprefix('Error while deserializing header: ')
-    size = os.fstat(file.fileno()).st_size
-    if 'not fully covered' not in reason:
-        return f'not a valid safetensors file, of {size} bytes: {shown(reason)}'
-    entries, _ = _parsed(file, path)
-    for entry in entries:
-        if entry.stop > size:
-            return _cut_short(entry, size)
-    stop = entries[-1].stop if entries else file.tell()
-    after = f'tensor {shown(entries[-1].name)}, the last one,' if entries else 'the header'
-    return f'too long: {after} ends at byte {stop}, the file has {size}'
-
-
-def _cut_short(entry: Entry, size: int) -> str:
-    return (
-        f'cut short: tensor {shown(entry.name)} ends at byte {shown(entry.stop)}, the file has '
-        f'{size}'
-    )
-
-
-def _parsed(file: io.BufferedReader, path: pathlib.Path) -> tuple[list[Entry], dict[str, str]]:
-    """The tensors in the order of their bytes, and the metadata, of a header that the library
-    accepts."""
-    file.seek(0)
-    length = int.from_bytes(file.read(8), 'little')
-    fields = json_object(file.read(length), f'{path}: header')
-    metadata = _metadata(fields.pop(_METADATA, {}), path)
-    entries = [_entry(name, value, 8 + length) for name, value in fields.items()]
-    return sorted(entries, key=lambda entry: (entry.start, entry.stop)), metadata
-
-
-def _metadata(value: Any, path: pathlib.Path) -> dict[str, str]:
-    if not isinstance(value, dict) or not all(isinstance(v, str) for v in value.values()):
-        raise CheckpointFileError(
-            f'{path}: {_METADATA} is {shown(value)}; accepted is an object of texts'
-        )
-    return value
-
-
-def _entry(name: str, value: Mapping[str, Any], data_start: int) -> Entry:
-    start, stop = value['data_offsets']
-    return Entry(name, value['dtype'], tuple(value['shape']), data_start + start, data_start + stop)
-
-
-def _encoded_header(
-    path: pathlib.Path,
-    shapes: Mapping[str, tuple[np.dtype, tuple[int, ...]]],
-    metadata: Mapping[str, str],
-) -> bytes:
-    fields: dict[str, Any] = {_METADATA: _metadata(dict(metadata), path)} if metadata else {}
-    stop = 0
-    for name, (dtype, shape) in shapes.items():
-        code = _CODES.get(np.dtype(dtype))
-        if code not in READABLE or name == _METADATA:
+            reason = str(error).removeprefix('Error while deserializing header: ')
             raise CheckpointFileError(
-                f'{path}: tensor {shown(name)} of dtype {dtype} cannot be written; accepted are '
-                f'{", ".join(READABLE)} under any name but {_METADATA}'
-            )
-        start, stop = stop, stop + math.prod(shape) * np.dtype(dtype).itemsize
-        fields[name] = {'dtype': code, 'shape': list(shape), 'data_offsets': [start, stop]}
-    text = json.dumps(fields, separators=(',', ':')).encode()
-    text += b' ' * (-len(text) % 8)
-    if len(text) > MAX_HEADER_BYTES:
-        raise CheckpointFileError(
-            f'{path}: a header of {len(text)} bytes; accepted are at most {MAX_HEADER_BYTES}'
-        )
-    return len(text).to_bytes(8, 'little') + text
-
-
-def _planned_bytes(
-    name: str, array: np.ndarray, dtype: np.dtype, shape: tuple[int, ...], path: pathlib.Path
-) -> memoryview:
-    if array.dtype != dtype or array.shape != tuple(shape):
-        raise CheckpointFileError(
-            f'{path}: tensor {shown(name)} is {array.dtype} {list(array.shape)}; accepted is '
-            f'{np.dtype(dtype)} {list(shape)}, which the header says'
-        )
-    return _row_major_bytes(array)
-
-
-def _row_major_bytes(array: np.ndarray) -> memoryview:
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+                f'{path}: not a whole safetensors file, of {os.fstat(file.fileno()).st_size} '
+                f'bytes: {shown(reason)}'
+            ) from error

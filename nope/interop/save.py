@@ -113,7 +113,8 @@ def _write(
     tokenizer: str | None,
     origin: Mapping[str, Any],
 ) -> None:
-    model, given, scaled = described.model, variables, None
+    model, given = described.model, variables
+    scaled: Any = None
     if export.lam == 'scale_param':
         multipliers_LN = model.multipliers(lam_of(variables), export.length or 1)
         scaled = np.asarray(jax.device_get(multipliers_LN))
@@ -121,14 +122,31 @@ def _write(
         model, variables = fold(model, variables, export.length)
     tensors = {tensor.name: tensor for tensor in _tensors(model, export.lam)}
     # As they were given: that a product with lambda is rounded to 0 is rounding.
-    _check_held(tensors, given, export.dtype)
+    leaves, dtype = flax.traverse_util.flatten_dict(given['params']), DTYPES[export.dtype]
+    for name, tensor in tensors.items():
+        parts = [part for part in tensor.parts if part.path != LAM]
+        if lost := sum(int(_lost(leaves[part.path], part.layer, dtype)) for part in parts):
+            raise ValueError(
+                f'export.dtype is {export.dtype!r}, which makes {lost} values of tensor '
+                f"{safetensors.shown(name)} 0 or infinite; accepted: 'float32', which holds them"
+            )
+    leaves = flax.traverse_util.flatten_dict(variables['params'])
     planned = {
-        name: (DTYPES['float32' if _is_lam(tensor) else export.dtype], tensor.shape)
+        name: (DTYPES['float32'] if _is_lam(tensor) else dtype, tensor.shape)
         for name, tensor in tensors.items()
     }
 
     def array(name: str) -> np.ndarray:
-        return _array(folder, tensors[name], variables, scaled, planned[name][0])
+        parts = [
+            # Rounded before it is moved.
+            scaled[part.layer]
+            if part.path == LAM
+            else np.asarray(_rounded(leaves[part.path], part.layer, dtype))
+            for part in tensors[name].parts
+        ]
+        whole = row_major(tensors[name].layout.join(parts)).astype(planned[name][0], copy=False)
+        safetensors.check_finite(name, whole, folder)  # products may be beyond the dtype
+        return whole
 
     if tokenizer is not None:
         write_tokenizer(tokenizer, folder)  # before hours of tensors, which it may refuse
@@ -167,48 +185,10 @@ def _is_lam(tensor: Tensor) -> bool:
     return tensor.parts[0].path == LAM
 
 
-def _array(
-    folder: pathlib.Path,
-    tensor: Tensor,
-    variables: Variables,
-    scaled: np.ndarray | None,
-    dtype: np.dtype,
-) -> np.ndarray:
-    """The tensor's values, as a file holds them."""
-    parts = []
-    for part in tensor.parts:
-        if part.path == LAM:
-            assert scaled is not None and part.layer is not None
-            parts.append(scaled[part.layer])
-            continue
-        leaf: Any = variables['params']
-        for key in part.path:
-            leaf = leaf[key]
-        parts.append(np.asarray(_rounded(leaf, part.layer, dtype)))
-    array = row_major(tensor.layout.join(parts)).astype(dtype, copy=False)
-    safetensors.check_finite(
-        tensor.name, array, folder
-    )  # products with lambda may be beyond the dtype
-    return array
-
-
 @functools.partial(jax.jit, static_argnums=2)
 def _rounded(leaf: jax.Array, layer: int | None, dtype: np.dtype) -> jax.Array:
-    """A parameter, or its layer, in the dtype of the file: rounded before it is moved."""
+    """A parameter, or its layer, in the dtype of the file."""
     return (leaf if layer is None else leaf[layer]).astype(dtype)
-
-
-def _check_held(tensors: Mapping[str, Tensor], variables: Variables, dtype: str) -> None:
-    """ValueError where the dtype makes 0 or infinite what is neither."""
-    leaves = flax.traverse_util.flatten_dict(variables['params'])
-    for name, tensor in tensors.items():
-        paths = [(part.path, part.layer) for part in tensor.parts if part.path != LAM]
-        lost = sum(int(_lost(leaves[path], layer, DTYPES[dtype])) for path, layer in paths)
-        if lost:
-            raise ValueError(
-                f'export.dtype is {dtype!r}, which makes {lost} values of tensor '
-                f"{safetensors.shown(name)} 0 or infinite; accepted: 'float32', which holds them"
-            )
 
 
 @functools.partial(jax.jit, static_argnums=2)

@@ -21,8 +21,8 @@ END, BEGIN = '</s>', '<s>'
 
 
 def write_tokenizer(source: str, folder: pathlib.Path) -> None:
-    """Copies a directory's tokenizer files, or one tokenizer file and what the files beside it
-    declare, or writes that of bytes.
+    """Copies the tokenizer files of a directory, or one file and the declarations beside it, or
+    writes that of bytes.
 
     ValueError where `source` is none of them, or a pointer of Git LFS.
     """
@@ -67,16 +67,9 @@ def _write_bytes_tokenizer(folder: pathlib.Path) -> None:
     assert ours.bos_id is not None
     vocabulary = {character: byte for byte, character in enumerate(byte_characters())}
     marks = {END: ours.eos_id, BEGIN: ours.bos_id}
+    flags = dict.fromkeys(('single_word', 'lstrip', 'rstrip', 'normalized'), False)
     added = [
-        {
-            'id': number,
-            'content': content,
-            'single_word': False,
-            'lstrip': False,
-            'rstrip': False,
-            'normalized': False,
-            'special': True,
-        }
+        {'id': number, 'content': content, **flags, 'special': True}
         for content, number in marks.items()
     ]
     level = {'type': 'ByteLevel', 'add_prefix_space': False, 'trim_offsets': True}
@@ -84,25 +77,11 @@ def _write_bytes_tokenizer(folder: pathlib.Path) -> None:
         folder / 'tokenizer.json',
         {
             'version': '1.0',
-            'truncation': None,
-            'padding': None,
+            **dict.fromkeys(('truncation', 'padding', 'normalizer', 'post_processor')),
             'added_tokens': added,
-            'normalizer': None,
             'pre_tokenizer': {**level, 'use_regex': False},
-            'post_processor': None,
             'decoder': {**level, 'use_regex': False},
-            'model': {
-                'type': 'BPE',
-                'dropout': None,
-                'unk_token': None,
-                'continuing_subword_prefix': None,
-                'end_of_word_suffix': None,
-                'fuse_unk': False,
-                'byte_fallback': False,
-                'ignore_merges': False,
-                'vocab': vocabulary | marks,
-                'merges': [],
-            },
+            'model': {'type': 'BPE', 'vocab': vocabulary | marks, 'merges': []},
         },
     )
     write_json(

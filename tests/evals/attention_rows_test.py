@@ -59,9 +59,8 @@ def test_every_query_comes_once_with_weights_that_sum_to_1() -> None:
     assert np.abs(found[1, 19][0] - found[1, 19][1]).max() > 0.01
 
 
-@pytest.mark.parametrize('budget', [1, 2 * 8 * 32 * 3])
-def test_batches_change_no_weight(budget: int) -> None:
-    parts = gathered([model(NOPE), model(ALIBI)], budget=budget)
+def test_batches_change_no_weight() -> None:
+    parts = gathered([model(NOPE), model(ALIBI)], budget=2 * 8 * 32 * 3)
     assert whole().keys() == parts.keys()
     for at, pair in whole().items():
         for one, other in zip(pair, parts[at], strict=True):

@@ -11,8 +11,8 @@ def jensen_shannon(p: np.ndarray, q: np.ndarray) -> np.ndarray:
     """KL(p || m) / 2 + KL(q || m) / 2 with m = (p + q) / 2, in nats: 0 for equal, at most ln 2.
 
     p, q: distributions over the last axis, [..., K]; leading axes broadcast. Computed and
-    returned in float64, [...]; 0 ln 0 = 0, and NaN stays NaN. ValueError where the last axes
-    differ. That each row sums to 1 is not checked: rounded attention weights do not.
+    returned in float64, [...]; 0 ln 0 = 0, and NaN stays NaN. That each row sums to 1 is not
+    checked: rounded attention weights do not.
     """
     p, q = _pair(p, q)
     twice = p + q  # KL(2p || 2m) = 2 KL(p || m), and the smallest numbers are not halved to 0
@@ -30,15 +30,6 @@ def swapped_jensen_shannon(p: np.ndarray, q: np.ndarray) -> np.ndarray:
     return (_relative_entropy(middle, p) + _relative_entropy(middle, q)) / 2
 
 
-def symmetric_kl(p: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """KL(p || q) + KL(q || p), in nats: the sum of both, not their mean.
-
-    Arguments as in `jensen_shannon`; infinite where one of p, q is 0 and the other is not.
-    """
-    p, q = _pair(p, q)
-    return _relative_entropy(p, q) + _relative_entropy(q, p)
-
-
 def attention_distance(
     P_TT: np.ndarray,
     Q_TT: np.ndarray,
@@ -48,22 +39,13 @@ def attention_distance(
     """D_AT(P, Q): the divergence of row t of P from row t of Q, averaged over rows, in nats.
 
     P_TT, Q_TT: attention weights [..., T queries, T keys]; leading axes broadcast, so that
-    P[:, None] and Q[None] compare all pairs of heads. Returns float64 [...]. ValueError where
-    the last two axes differ.
+    P[:, None] and Q[None] compare all pairs of heads. Returns float64 [...].
     """
-    if np.shape(P_TT)[-2:] != np.shape(Q_TT)[-2:]:
-        raise ValueError(
-            f'attention over {np.shape(P_TT)[-2:]} and {np.shape(Q_TT)[-2:]} queries and keys: '
-            'both must have the same'
-        )
     return divergence(P_TT, Q_TT).mean(axis=-1)
 
 
 def _pair(p: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    p, q = np.asarray(p, np.float64), np.asarray(q, np.float64)
-    if p.shape[-1:] != q.shape[-1:]:
-        raise ValueError(f'distributions {p.shape} and {q.shape}: the last axes must be equal')
-    return p, q
+    return np.asarray(p, np.float64), np.asarray(q, np.float64)
 
 
 def _relative_entropy(p: np.ndarray, q: np.ndarray) -> np.ndarray:

@@ -18,7 +18,6 @@ from nope.data import TaskData
 from nope.data.tasks import (
     Sizes,
     SteppedTask,
-    Tokenised,
     named,
     scratchpad,
     symbols,
@@ -138,22 +137,14 @@ def test_a_model_may_write_ids_that_have_no_text(data: TaskData, tmp_path: pathl
     assert not any(row['correct'] for row in rows)
 
 
-@pytest.mark.parametrize('data', [COPYING, PARITY], ids=['whole targets', 'final answers'])
-def test_sequence_accuracy_is_the_share_of_targets_that_decoding_writes(data: TaskData) -> None:
-    generator, asked = half_trained(data, WIDTH, 40), ask(data, None, LIMIT)
-    examples = exact_match.validation(data, 1.0)
+def test_sequence_accuracy_is_the_share_of_targets_that_decoding_writes() -> None:
+    generator, asked = half_trained(PARITY, WIDTH, 40), ask(PARITY, None, LIMIT)
+    examples = exact_match.validation(PARITY, 1.0)
     options = Options(new_tokens=LIMIT - 40, stop_ids=(asked.tokenizer.eos_id,))
     made = generator.generate([example.prompt for example in examples], options)
     right = [list(ids) == list(x.target[:-1]) for ids, x in zip(made, examples, strict=True)]
     assert 0 < sum(right) < len(right), 'it takes both to tell'
     assert exact_match.sequence_accuracy(generator, examples) == np.mean(right)
-
-
-def test_validation_has_the_first_examples() -> None:
-    whole, half, least = (exact_match.validation(COPYING, share) for share in (1.0, 0.5, 0.001))
-    assert (len(whole), len(half), len(least)) == (24, 12, 1)
-    for a, b in zip(half, whole, strict=False):
-        assert np.array_equal(a.prompt, b.prompt) and np.array_equal(a.target, b.target)
 
 
 class Written:
@@ -204,23 +195,6 @@ def test_another_text_with_the_same_answer_is_right(tmp_path: pathlib.Path) -> N
     assert model.generated >= len(wrong) > 0 and all(row['matched'] == 3 for row in wrong)
 
 
-def test_what_ends_early_is_not_written_again(tmp_path: pathlib.Path) -> None:
-    asked = ask(SUMS, None, LIMIT)
-    model = Written(asked, lambda prompt: 'The answer')
-    found, rows = run(model, asked, tmp_path)
-    assert found.attributes['beyond'] == 0.0 and model.generated == 0
-    assert {row['prediction'] for row in rows} == {'The answer'}
-    assert all(row['whole'] and row['matched'] == 2 for row in rows)
-
-
-def test_of_whole_targets_nothing_is_written(tmp_path: pathlib.Path) -> None:
-    asked = ask(COPYING, None, LIMIT)
-    model = Written(asked, lambda prompt: f'{prompt.split()[1]} 0 0 0 0 0 0')
-    found, rows = run(model, asked, tmp_path)
-    assert model.generated == 0 and found.attributes['beyond'] == 0.0
-    assert all(row['prediction'].split()[row['matched'] :] for row in rows if not row['whole'])
-
-
 def padded(prompt: str, wrong: int = 0) -> str:
     """The right target of a sum with its full scratchpad, whose last output is off by `wrong`."""
     task = PADS.task
@@ -244,29 +218,6 @@ def test_with_a_scratchpad_the_final_answer_alone_counts(tmp_path: pathlib.Path)
     assert set(right['reasoned']) == {1.0}
 
 
-def test_an_answer_behind_no_scratchpad_is_told_apart(tmp_path: pathlib.Path) -> None:
-    asked = ask(PADS, None, PADDED_LIMIT)
-    model = Written(asked, lambda prompt: f'The answer is {total(prompt)} .')
-    found, rows = run(model, asked, tmp_path)
-    assert found.attributes['beyond'] == 1.0
-    assert found.attributes['right_unparsed'] == len(rows)
-    assert set(found['parsed']) == set(found['reasoned']) == {0.0}
-    assert {row['problem'] for row in rows} == {"does not begin with 'Thinking step by step:'"}
-
-
-def test_what_runs_to_the_limit_is_wrong_and_kept(tmp_path: pathlib.Path) -> None:
-    asked = ask(PADS, None, PADDED_LIMIT)
-    body = ' # in 1 comp 1 + sum = 1 + 0 = out 1 [ sum: 1 = 1 ] re 2'
-    model = Written(asked, lambda prompt: 'Thinking step by step:' + 20 * body)
-    found, rows = run(model, asked, tmp_path)
-    assert found.attributes['inside'] == found.attributes['beyond'] == 0.0
-    longest = max(len(asked.ids(question).prompt) for question in asked.questions)
-    assert model.rooms == {PADDED_LIMIT - longest}
-    for row in rows:
-        assert row['problem'] == "has no '. Thus,'" and not row['parsed']
-        assert len(asked.tokenizer.encode(row['prediction'])) == PADDED_LIMIT - longest
-
-
 def test_answers_have_the_same_room_whichever_are_asked_first(tmp_path: pathlib.Path) -> None:
     asked = ask(PADS, None, PADDED_LIMIT)
     first, _ = run(Written(asked, lambda prompt: padded(prompt, 1)), asked, tmp_path)
@@ -286,26 +237,12 @@ def test_accuracy_is_by_length(tmp_path: pathlib.Path) -> None:
     even = Written(
         asked, lambda p: f'The answer is {total(p) if p.count("+") % 2 else (total(p) + 1) % 10} .'
     )
-    found, _ = run(even, asked, tmp_path)
+    found, rows = run(even, asked, tmp_path)
+    assert rows[0]['prompt'].startswith('Compute: ')
     assert found.coordinates['length'].tolist() == [2, 3, 4, 5, 6]
     assert found['accuracy'].tolist() == [1, 0, 1, 0, 1]
     assert found['samples'].tolist() == [2, 2, 2, 2, 2]
     assert found.attributes['inside'] == 0.5 and found.attributes['beyond'] == pytest.approx(2 / 3)
-
-
-def test_finished_samples_are_not_asked_again(tmp_path: pathlib.Path) -> None:
-    asked = ask(SUMS, None, LIMIT)
-    right = lambda prompt: f'The answer is {total(prompt)} .'  # noqa: E731
-    first, _ = run(Written(asked, right), asked, tmp_path)
-    path = tmp_path / 'samples.jsonl'
-    lines = path.read_text().splitlines()
-    path.write_text('\n'.join(lines[:-3]) + '\n' + lines[-1][:20])  # cut by a kill
-    model = Written(asked, right)
-    again, _ = run(model, asked, tmp_path)
-    assert model.scored == 3
-    assert np.array_equal(first['accuracy'], again['accuracy'])
-    row = json.loads(lines[0])
-    assert row['prompt'].startswith('Compute: ') and row['prediction'] == row['reference']
 
 
 def test_examples_beyond_the_limit_are_named() -> None:
@@ -314,10 +251,3 @@ def test_examples_beyond_the_limit_are_named() -> None:
     ask(SUMS, None, longest)
     with pytest.raises(ValueError, match=rf'limit is {longest - 1}; the test example .* length 6'):
         ask(SUMS, None, longest - 1)
-
-
-def test_ids_of_a_question_are_those_of_training() -> None:
-    asked = ask(SUMS, 1, LIMIT)
-    ids: Tokenised = asked.ids(asked.questions[0])
-    assert asked.tokenizer.decode(ids.prompt).endswith('[SEP]')
-    assert ids.target[-1] == asked.tokenizer.eos_id

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import functools
-import math
 
 import jax
 import numpy as np
@@ -65,12 +64,6 @@ def test_entropy_is_at_most_that_of_uniform_attention() -> None:
     assert np.all(entropy_LNT[..., 1:] > 0.1)
 
 
-def test_without_entropy_the_loss_is_the_same() -> None:
-    without = measured(100, entropy=False)
-    assert without.entropy is None
-    np.testing.assert_allclose(without.loss, measured(100).loss, rtol=1e-6)
-
-
 def test_means_are_the_same_on_many_devices() -> None:
     """Five windows on four batch shards, heads over two."""
     mesh = sharding.make_mesh(sharding.MeshConfig(data=2, fsdp=2, tensor=2))
@@ -79,29 +72,3 @@ def test_means_are_the_same_on_many_devices() -> None:
     expected = measured(100)
     np.testing.assert_allclose(found.loss, expected.loss, rtol=1e-5)
     np.testing.assert_allclose(found.entropy, expected.entropy, rtol=1e-5, atol=1e-6)
-
-
-def test_batches_are_equal_and_divisible() -> None:
-    """Windows that fill the last one have no weight and are in no resample."""
-    mesh = sharding.make_mesh(sharding.MeshConfig(data=4, tensor=2))
-    counts_WR = np.arange(1, 2 * WINDOWS + 1, dtype=np.float32).reshape(WINDOWS, 2)
-    batches = list(forward._batches(BLOCKS, 3, mesh, counts_WR))
-    assert [batch.shape for batch, _, _ in batches] == [(4, T + 1)] * math.ceil(WINDOWS / 4)
-    blocks, weights, counts = (np.concatenate(parts) for parts in zip(*batches, strict=True))
-    np.testing.assert_array_equal(blocks[weights == 1], BLOCKS)
-    assert weights.sum() == WINDOWS
-    np.testing.assert_array_equal(counts[weights == 1], counts_WR)
-    assert not counts[weights == 0].any()
-    assert all(counts is None for _, _, counts in forward._batches(BLOCKS, 3, mesh))
-
-
-def test_no_windows_is_an_error() -> None:
-    with pytest.raises(ValueError, match='no evaluation blocks'):
-        forward.means(
-            tiny.MODEL,
-            tiny.variables(),
-            BLOCKS[:0],
-            mesh=tiny.mesh(),
-            batch_size=1,
-            entropy=False,
-        )

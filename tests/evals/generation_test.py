@@ -18,7 +18,7 @@ from nope.evals.scoring import Score
 from nope.model import LayerKind, ModelConfig, apply
 from nope.model.decoding import BeamSearch
 from nope.model.lam import LogLength
-from nope.positions import DynamicNTK, Learned, NoPE, Rotary, Split
+from nope.positions import DynamicNTK, Learned, NoPE, Rotary
 from nope.variables import Variables
 from tests import tiny
 from tests.model.decoding.slow import Tokens, slowly
@@ -98,18 +98,6 @@ def test_every_prompt_gets_its_likeliest_tokens(batch_tokens: int) -> None:
     assert 0 < sum(STOP in new for new in expected) < len(PROMPTS)
     found = generator(FOLLOWING, batch_tokens).generate(PROMPTS, Options(NEW, stop_ids=(STOP,)))
     assert lists(found) == [cut(new, STOP) for new in expected]
-
-
-def test_a_length_of_its_own_matters() -> None:
-    """What the test above tells apart: tokens at another length would be other ones."""
-    found = [
-        [
-            int(log_probs(FOLLOWING, np.array([*p, *new[:i]]), LONGEST)[-1].argmax())
-            for i in range(NEW)
-        ]
-        for p, new in zip(PROMPTS, greedy(FOLLOWING), strict=True)
-    ]
-    assert found != greedy(FOLLOWING)
 
 
 @pytest.mark.parametrize(
@@ -245,8 +233,8 @@ def assert_scores(
 
 @pytest.mark.parametrize(
     ('config', 'batch_tokens'),
-    [(PLAIN, ONE_BATCH), (FOLLOWING, ONE_BATCH), (FOLLOWING, ONE_ROW)],
-    ids=['plain', 'following', 'following, one by one'],
+    [(PLAIN, ONE_BATCH), (FOLLOWING, ONE_BATCH)],
+    ids=['plain', 'following'],
 )
 def test_scores_are_those_of_the_log_softmax(config: ModelConfig, batch_tokens: int) -> None:
     """Of continuations of any length, also longer than a piece, and of those that are greedy."""
@@ -314,10 +302,10 @@ def test_lengths_that_a_model_follows_share_nothing(read: list[tuple[int, ...]])
 # Meshes
 
 
-def on_mesh(*shape: int, config: ModelConfig = FOLLOWING) -> Generator:
+def on_mesh(*shape: int) -> Generator:
     mesh = sharding.make_mesh(sharding.MeshConfig(*shape))
-    spread = tiny.spread(tiny.varied_lam(config), config, mesh)
-    return Generator(config, spread, mesh, batch_tokens=ONE_BATCH)
+    spread = tiny.spread(tiny.varied_lam(FOLLOWING), FOLLOWING, mesh)
+    return Generator(FOLLOWING, spread, mesh, batch_tokens=ONE_BATCH)
 
 
 def test_rows_and_heads_are_spread_over_devices(read: list[tuple[int, ...]]) -> None:
@@ -329,15 +317,6 @@ def test_rows_and_heads_are_spread_over_devices(read: list[tuple[int, ...]]) -> 
     scores = spread.score(*zip(*pairs, strict=True))
     assert read == [(4, 64)] * 2 + [(8, 64)]
     assert_scores(FOLLOWING, pairs, scores)
-
-
-def test_a_tensor_axis_that_does_not_divide_key_value_heads_leaves_their_cache_whole() -> None:
-    """Two of them on four devices, split by head into kinds, one with a window."""
-    config = tiny.model(
-        layers=1, attention=None, heads=4, kv_heads=2, position=Split(Rotary(), 0.5, window=3)
-    )
-    found = on_mesh(2, 1, 4, 1, config=config).generate(PROMPTS[:3], Options(NEW))
-    assert lists(found) == lists(generator(config).generate(PROMPTS[:3], Options(NEW)))
 
 
 def test_beams_stay_with_their_row_on_many_devices() -> None:
@@ -393,8 +372,7 @@ def test_scores_that_are_no_numbers_are_refused() -> None:
         asked.score(PROMPTS[:1], PROMPTS[1:2])
 
 
-@pytest.mark.parametrize('how', [{}, {'temperature': 1.0}, {'beams': 2}], ids=str)
-@pytest.mark.parametrize('value', [np.nan, np.inf])
+@pytest.mark.parametrize(('value', 'how'), [(np.inf, {}), (np.nan, {'beams': 2})], ids=str)
 def test_logits_that_are_no_numbers_write_nothing(value: float, how: dict[str, Any]) -> None:
     variables = tiny.variables(PLAIN)
     head_DV = variables['params']['head'] * 0 + value
@@ -409,15 +387,9 @@ def test_logits_that_are_no_numbers_write_nothing(value: float, how: dict[str, A
     [
         ({'new_tokens': 0}, 'new_tokens is 0; it must be at least 1'),
         ({'least': 5}, 'least is 5; it lies between 0 and new_tokens'),
-        ({'least': -1}, 'least is -1'),
         ({'stop_ids': (3, -1)}, r'stop_ids are \(3, -1\); ids are 0 or more'),
-        ({'beams': 0}, 'beams is 0; it must be at least 1'),
         ({'beams': 2, 'temperature': 1.0}, 'beams is 2 and temperature 1.0: beams are not sampled'),
-        ({'length_penalty': float('nan')}, 'length_penalty is nan'),
-        ({'early_stopping': 'always'}, "early_stopping is 'always'"),
         ({'temperature': -1.0}, 'temperature is -1.0'),
-        ({'top_k': -1}, 'top_k is -1'),
-        ({'top_p': 0.0}, 'top_p is 0.0'),
     ],
 )
 def test_options_that_cannot_be_are_refused(fields: dict[str, Any], message: str) -> None:

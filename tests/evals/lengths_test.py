@@ -58,26 +58,6 @@ def test_the_tail_of_a_shorter_window_is_all_of_it() -> None:
     assert found['loss_tail'][1] != found['loss_window'][1]
 
 
-def test_what_lies_before_a_window_plays_no_part() -> None:
-    changed = BLOCKS.copy()
-    changed[:, :8] = 0
-    found, base = run((4,), changed), run((4,))
-    np.testing.assert_array_equal(found['loss_window'], base['loss_window'])
-
-
-def test_every_length_has_its_variables() -> None:
-    with pytest.raises(ValueError, match=r'zip\(\) argument'):
-        lengths.run(
-            CONFIG,
-            [tiny.variables(CONFIG)],
-            BLOCKS,
-            LENGTHS,
-            tail=2,
-            mesh=tiny.mesh(),
-            batch_size=5,
-        )
-
-
 @pytest.mark.parametrize(
     ('given', 'message'),
     [

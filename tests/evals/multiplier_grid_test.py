@@ -39,15 +39,11 @@ def measured() -> tuple[Records, int]:
     return found, compilations() - before
 
 
-def test_the_whole_grid_is_one_compilation(measured: tuple[Records, int]) -> None:
-    assert measured[1] == 1
-
-
 def test_the_loss_under_a_multiplier_is_that_of_the_model_with_it(
     measured: tuple[Records, int],
 ) -> None:
-    records, _ = measured
-    assert records['loss'].shape == (7, T)
+    records, compiled = measured
+    assert compiled == 1 and records['loss'].shape == (7, T)
     for index in (0, 2, 6):
         multiplier = records.along('multiplier', 7)[index]
         uniform = with_lam(tiny.variables(), jnp.full((2, 4), multiplier))
@@ -83,10 +79,7 @@ def test_grids_hold_both_ends_and_round_values() -> None:
     ('changes', 'message'),
     [
         ({'low': 0.0}, r'low is 0\.0; it must be finite and above 0'),
-        ({'low': -1.0}, r'low is -1\.0'),
         ({'high': float('inf')}, r'high is inf'),
-        ({'high': float('nan')}, r'high is nan'),
-        ({'increment': 0.0}, r'increment is 0\.0'),
         ({'low': 1.5, 'high': 1.0}, r'high is 1\.0; it must be at least low, 1\.5'),
     ],
 )
@@ -113,16 +106,6 @@ def test_the_papers_curve_is_recovered(a: float, at: dict[int, float]) -> None:
     found, r2 = multiplier_grid.fit_log(positions, multipliers, 2048)
     assert found == pytest.approx(a, rel=1e-12)
     assert r2 == pytest.approx(1, abs=1e-12)
-
-
-def test_a_staircase_is_fitted_nearly() -> None:
-    """Multipliers on a grid of 0.01, as an argmin over one gives them."""
-    positions = np.arange(1, 16_385)
-    multipliers = np.round(1 + 0.3973 * np.log(np.maximum(positions / 2048, 1)), 2)
-    a, r2 = multiplier_grid.fit_log(positions, multipliers, 2048)
-    assert a == pytest.approx(0.3973, abs=1e-3)
-    assert r2 is not None
-    assert 0.999 < r2 < 1
 
 
 def test_the_fit_is_least_squares() -> None:

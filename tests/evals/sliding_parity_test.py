@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from nope.data import DataConfig
-from nope.data.documents import Documents, open_documents
-from nope.data.sources import Text
+from nope.data.documents import Documents
 from nope.evals import sliding
 from nope.evals.samples import SampleLog
 from tests import tiny
@@ -25,19 +23,6 @@ CASES: dict[str, dict[str, Any]] = {
     # The base follows the length of the window beyond the 64 of the config: 48 is plain.
     'dynamic': {'rope_parameters': {'rope_type': 'dynamic', 'rope_theta': 500.0, 'factor': 2.0}},
 }
-
-
-@pytest.fixture(scope='module')
-def documents(tmp_path_factory: pytest.TempPathFactory) -> Documents:
-    folder = tmp_path_factory.mktemp('parity')
-    draw = np.random.default_rng(0)
-    for split in ('train', 'test'):
-        (folder / 'books' / split).mkdir(parents=True)
-        for i, size in enumerate((130, 40, 210, 170)):
-            text = draw.integers(32, 127, size).astype(np.uint8).tobytes()
-            (folder / 'books' / split / f'{i}.txt').write_bytes(text)
-    config = DataConfig((Text(str(folder / 'books')),))
-    return open_documents(config, split='test', cache=folder, bos=True)
 
 
 def stock_perplexity(model: Any, documents: Documents, length: int) -> float:
@@ -54,15 +39,13 @@ def stock_perplexity(model: Any, documents: Documents, length: int) -> float:
 
 
 @pytest.mark.parametrize('case', CASES)
-def test_perplexity_is_that_of_stock(
-    case: str, documents: Documents, tmp_path: pathlib.Path
-) -> None:
+def test_perplexity_is_that_of_stock(case: str, books: Documents, tmp_path: pathlib.Path) -> None:
     model = stock.make('llama', vocab_size=VOCAB, **CASES[case])
     described, variables = stock.ours(stock.save(model, tmp_path / 'model'))
     found = sliding.run(
         described.model,
         variables,
-        documents,
+        books,
         LENGTHS,
         stride=STRIDE,
         budget=BUDGET,
@@ -71,6 +54,6 @@ def test_perplexity_is_that_of_stock(
         batch_tokens=4 * LENGTHS[-1],
         log=SampleLog(tmp_path / 'samples.jsonl'),
     )
-    expected = [stock_perplexity(model, documents, length) for length in LENGTHS]
+    expected = [stock_perplexity(model, books, length) for length in LENGTHS]
     assert found['windows'].tolist() == [12, 12]
     np.testing.assert_allclose(found['perplexity'], expected, rtol=1e-5)

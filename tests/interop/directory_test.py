@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import pathlib
-import shlex
 import shutil
 from typing import Any
 
@@ -86,27 +85,11 @@ def test_one_file(single: pathlib.Path) -> None:
         directory.read('d')
 
 
-def test_one_file_of_another_name(single: pathlib.Path) -> None:
-    (single / 'model.safetensors').rename(single / 'weights.safetensors')
-    assert_holds_arrays(open_directory(single))
-
-
-def test_model_is_preferred_among_several_files(single: pathlib.Path) -> None:
-    save(single / 'adapter.safetensors', {'z': np.zeros(1, np.float32)})
-    assert_holds_arrays(open_directory(single))
-
-
 def test_several_files_with_an_index(sharded: pathlib.Path) -> None:
     directory = open_directory(sharded)
     assert directory.checksums == {}
     assert {n: t.file.name for n, t in directory.tensors.items()} == WEIGHT_MAP
     assert_holds_arrays(directory)
-
-
-def test_files_beside_those_of_the_index_are_left_alone(sharded: pathlib.Path) -> None:
-    (sharded / 'adapter.safetensors').write_text('not one')
-    (sharded / 'training_args.bin').write_text('a pickle')
-    assert_holds_arrays(open_directory(sharded))
 
 
 @pytest.mark.parametrize('there', [True, False])
@@ -150,8 +133,9 @@ def test_a_config_of_another_name(single: pathlib.Path) -> None:
         (b'[1]', r'not a JSON object but \[1\]'),
         (b'{"a": "\xff"}', 'not a JSON object in UTF-8'),
         (b'{"a":' * 200_000, 'not a JSON object in UTF-8'),
+        (b'{"a": 1' + b'0' * 5000 + b'}', 'not a JSON object in UTF-8'),
     ],
-    ids=range(4),
+    ids=range(5),
 )
 @pytest.mark.parametrize(
     'file', ['config.json', 'model.safetensors.index.json', 'nope_export.json']
@@ -188,15 +172,6 @@ def test_folders_that_are_not(tmp_path) -> None:
     assert_refused(tmp_path / 'a\0b', 'not a folder that can be read: embedded null')
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason='root may read everything')
-def test_folders_that_may_not_be_read(single: pathlib.Path) -> None:
-    single.chmod(0o000)
-    try:
-        assert_refused(single, 'not a folder that can be read: Permission denied')
-    finally:
-        single.chmod(0o700)
-
-
 def test_no_weights(single: pathlib.Path) -> None:
     (single / 'model.safetensors').unlink()
     assert_refused(single, r'no weights in it; accepted are model\.safetensors')
@@ -207,78 +182,39 @@ def test_several_files_without_an_index(sharded: pathlib.Path) -> None:
     assert_refused(sharded, f"2 files of tensors and no .*index.json .*'{FIRST}', '{SECOND}'")
 
 
-@pytest.mark.parametrize(
-    ('pickle', 'library'),
-    [
-        ('pytorch_model.bin', 'transformers'),
-        ('lit_model.pth', 'torch'),
-        ('model.pt', 'torch'),
-        ("it's a.ckpt", 'torch'),
-    ],
-)
-def test_pickles_are_refused_with_a_command_that_converts_them(
-    tmp_path, pickle: str, library: str
-) -> None:
-    folder = tmp_path / 'a "model" of $HOME'
-    folder.mkdir()
-    write_json(folder / 'config.json', CONFIG)
-    (folder / pickle).write_bytes(b'\x80\x04.')
-    with pytest.raises(CheckpointFileError, match='can run code when they are read') as caught:
-        open_directory(folder)
-    command = str(caught.value).partition('where you trust them: ')[2]
-    assert '\n' not in command
-    python, option, code, source, target = shlex.split(command)
-    assert (python, option) == ('python', '-c')
-    compile(code, 'command', 'exec')
-    assert library in code and str(folder) in source and str(folder) in target
-    if library == 'torch':
-        assert source == str(folder / pickle) and 'weights_only=True' in code
+@pytest.mark.parametrize('pickle', ['pytorch_model.bin', 'lit_model.pth', 'model.pt', 'a.ckpt'])
+def test_pickles_are_refused_by_name(single: pathlib.Path, pickle: str) -> None:
+    (single / 'model.safetensors').rename(single / pickle)
+    assert_refused(single, f"pickle files .'{pickle}'., which can run code .* accepted are model")
 
 
 @pytest.mark.parametrize(
     'name',
     [
         '',
-        '.',
         '..',
         '/etc/passwd',
-        '/x.safetensors',
         '../single/model.safetensors',
-        '..\\x.safetensors',
         'sub/x.safetensors',
         './' + SECOND,
-        SECOND + '/',
         SECOND + '\0',
-        'a\0.safetensors',
         'config.json',
-        'model.bin',
+        'x.safetensors',
+        '\ud800.safetensors',
         None,
-        3,
         [SECOND],
-        {},
     ],
 )
-def test_an_index_names_plain_files_only(sharded, single, name: object) -> None:
+def test_an_index_names_files_of_its_folder_only(sharded, single, name: object) -> None:
     set_weight_map(sharded, {**WEIGHT_MAP, 'c.bias': name})
-    assert_refused(
-        sharded, r"index\.json: tensor 'c\.bias' is to be in .*; accepted is the plain name"
-    )
-
-
-@pytest.mark.parametrize(
-    'name', ['x.safetensors', '\ud800.safetensors', 'x' * 999 + '.safetensors']
-)
-def test_an_index_names_files_that_are_there(sharded: pathlib.Path, name: str) -> None:
-    set_weight_map(sharded, {**WEIGHT_MAP, 'c.bias': name})
-    assert_refused(sharded, r"tensor 'c\.bias' is to be in .* no such file beside the index")
+    words = r"index\.json: tensor 'c\.bias' is to be in .*; accepted is the name of a .safetensors"
+    assert_refused(sharded, words)
 
 
 @pytest.mark.parametrize('weight_map', [None, [], 'a', 3])
 def test_an_index_has_a_weight_map(sharded: pathlib.Path, weight_map: object) -> None:
     set_weight_map(sharded, weight_map)
     assert_refused(sharded, r'index\.json: weight_map is .*; accepted is an object')
-    write_json(sharded / 'model.safetensors.index.json', {'metadata': {}})
-    assert_refused(sharded, r'index\.json: weight_map is None')
 
 
 def test_an_index_and_its_files_agree(sharded: pathlib.Path) -> None:
@@ -306,27 +242,10 @@ def test_a_pointer_of_git_lfs_is_named(sharded: pathlib.Path, file: str) -> None
     assert_refused(sharded, rf'{file} is a Git LFS pointer.*548,105,171 bytes.*git lfs pull')
 
 
-def test_a_shard_that_is_cut_is_named_with_its_tensor(sharded: pathlib.Path) -> None:
-    os.truncate(sharded / FIRST, (sharded / FIRST).stat().st_size - 1)
-    assert_refused(sharded, f"{FIRST}: cut short: tensor 'b.weight' ends at byte")
-
-
-@pytest.mark.parametrize(
-    ('export', 'words'),
-    [
-        ({}, 'checksums is None; accepted'),
-        ({'checksums': []}, r'checksums is \[\]; accepted'),
-        ({'checksums': {}}, r"it has no checksum of tensor 'a\.weight'; accepted"),
-        ({'checksums': {'a.weight': 3}}, "the checksum of tensor 'a.weight' is 3; accepted"),
-        ({'checksums': {'a.weight': 'F' * 64}}, "the checksum of tensor 'a.weight' is 'FFF"),
-        ({'checksums': {'a.weight': '0' * 64 + '\n'}}, "the checksum of tensor 'a.weight' is '0"),
-        ({'checksums': {'z': '0' * 64}}, "checksum of tensor 'z', which no file beside it holds"),
-    ],
-    ids=range(7),
-)
-def test_checksums_are_checked_themselves(single, export: Any, words: str) -> None:
-    write_json(single / 'nope_export.json', export)
-    assert_refused(single, f'nope_export.json: .*{words}')
+@pytest.mark.parametrize('checksums', [None, [], {}, {'z': '0' * 64}])
+def test_checksums_are_of_the_tensors(single: pathlib.Path, checksums: Any) -> None:
+    write_json(single / 'nope_export.json', {'checksums': checksums})
+    assert_refused(single, 'nope_export.json: checksums is .*; accepted .* each of the 3 tensors')
 
 
 def test_checksums_find_every_flipped_bit(single: pathlib.Path) -> None:
@@ -341,30 +260,6 @@ def test_checksums_find_every_flipped_bit(single: pathlib.Path) -> None:
             words = f"model.safetensors: tensor '{name}' is not what nope_export.json has"
             with pytest.raises(CheckpointFileError, match=words):
                 directory.read(name)
-
-
-def test_values_that_are_not_finite_are_found_without_checksums(sharded: pathlib.Path) -> None:
-    directory = open_directory(sharded)
-    for name, located in directory.tensors.items():
-        item, whole = ARRAYS[name].itemsize, located.file.read_bytes()
-        damaged = bytearray(whole)
-        for byte in range(located.entry.start + item, located.entry.start + 2 * item):
-            damaged[byte] = 0xFF
-        located.file.write_bytes(damaged)
-        with pytest.raises(CheckpointFileError, match=f"'{name}' has values .* not finite: 1 of"):
-            directory.read(name)
-        located.file.write_bytes(whole)
-
-
-def test_tensors_of_other_dtypes_may_lie_beside(single: pathlib.Path) -> None:
-    header = json.dumps({'m': {'dtype': 'BOOL', 'shape': [3], 'data_offsets': [0, 3]}}).encode()
-    data = len(header).to_bytes(8, 'little') + header + bytes(3)
-    (single / 'model.safetensors').write_bytes(data)
-    (single / 'nope_export.json').unlink()
-    directory = open_directory(single)
-    assert len(fingerprint(directory)) == 16
-    with pytest.raises(CheckpointFileError, match="'m' has dtype BOOL; accepted are F32"):
-        directory.read('m')
 
 
 def test_the_fingerprint_is_of_the_model_not_of_its_files(single, sharded, tmp_path) -> None:

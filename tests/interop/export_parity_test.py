@@ -131,42 +131,10 @@ def test_what_is_written_is_read_back(
         assert_equal_models(read(exported(tmp_path / 'scaled', found, lam='scale_param')), found)
 
 
-def test_lambda_may_be_left_out(imported: Callable[[str], Imported], tmp_path) -> None:
-    found = imported('qwen3')
-    scaled = found.with_lam(lam_between(1, 2, found.model))
-    assert_equal_models(read(exported(tmp_path / 'out', scaled, lam='none')), found)
-
-
 @pytest.mark.parametrize('name', ['bloom', 'mpt'])
 def test_scales_are_tensors_of_llamas_alone(
     imported: Callable[[str], Imported], tmp_path, name: str
 ) -> None:
     with pytest.raises(ValueError, match="lam='scale_param' is a tensor of Llama-shaped"):
         exported(tmp_path / 'out', imported(name), lam='scale_param')
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize('name', ['qwen3', 'exaone4'])
-def test_lambda_cannot_be_folded_behind_a_norm(
-    imported: Callable[[str], Imported], tmp_path, name: str
-) -> None:
-    """RMSNorm divides every factor of a head out again. A neutral lambda has none."""
-    found = imported(name)
-    lam_LN = np.ones((found.model.layers, found.model.heads), np.float32)
-    exported(tmp_path / 'neutral', found.with_lam(lam_LN))
-    lam_LN[2, 1] = 1.1
-    with pytest.raises(ValueError, match=r"QK-norm.*lam='scale_param'"):
-        exported(tmp_path / 'out', found.with_lam(lam_LN))
-    assert [path.name for path in tmp_path.iterdir()] == ['neutral']
-
-
-@pytest.mark.parametrize('name', ['llama', 'qwen3'])
-@pytest.mark.parametrize('lam', ['fold', 'scale_param'])
-def test_a_lambda_that_follows_the_length_is_never_written_without_one(
-    imported: Callable[[str], Imported], tmp_path, name: str, lam: str
-) -> None:
-    found = with_form(imported(name), LogLength(TRAINED))
-    found = found.with_lam(lam_between(0, 0.5, found.model))
-    with pytest.raises(ValueError, match=r'follows the length of the sequence|QK-norm'):
-        exported(tmp_path / 'out', found, lam=lam)
     assert not list(tmp_path.iterdir())

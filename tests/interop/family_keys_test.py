@@ -48,17 +48,11 @@ def test_a_written_config_is_read_as_the_same_model(case: str, train_length: int
     found = written(name, about)
     longest = found.get('max_position_embeddings', length)  # a scaling may set it
     assert read(found) == about._replace(longest=longest)
-
-
-@pytest.mark.parametrize('case', WRITTEN)
-def test_a_written_config_says_what_it_is(case: str) -> None:
-    name, config = WRITTEN[case]
-    found = written(name, described(config, dtype='bfloat16'))
-    assert (found['model_type'], found['torch_dtype']) == (name, 'bfloat16')
+    assert (found['model_type'], found['torch_dtype']) == (name, 'float32')
     (architecture,) = found['architectures']
     assert architecture.lower() == f'{name.removesuffix("_text").replace("_", "")}forcausallm'
-    # Stock classes would take a token of their own vocabulary.
-    assert found['pad_token_id'] is None
+    # Null, for which stock takes none: left out, it would take one of its own vocabulary.
+    assert found['eos_token_id'] is None
 
 
 def test_how_a_model_runs_is_no_part_of_it() -> None:
@@ -82,26 +76,16 @@ def test_patterns_are_read_at_their_shortest() -> None:
     [
         ('llama', {'num_key_value_heads': None, 'head_dim': None}, {'kv_heads': 4, 'head_dim': 6}),
         ('llama', {'hidden_act': 'gelu_new'}, {'activation': 'gelu_tanh'}),
-        ('llama', {'hidden_act': 'swish'}, {'activation': 'silu'}),
         ('llama', {'layer_types': ['full_attention'] * 3}, {}),
         ('llama', {'pretraining_tp': 2, 'attention_dropout': 0.1, 'sliding_window': None}, {}),
-        ('mistral', {'sliding_window': 7}, {'window': 7}),
         ('mistral', {'sliding_window': None}, {'window': None}),
-        ('mistral', {'layer_types': ['full_attention'] * 3}, {}),
-        ('qwen2', {'attention_bias': True}, {}),
         ('qwen2', {'sliding_window': 7, 'use_sliding_window': False}, {'window': None}),
-        (
-            'qwen3',
-            {'sliding_window': 7, 'use_sliding_window': True, 'max_window_layers': 0},
-            {'window': 7, 'position': ROTARY},
-        ),
         (
             'qwen3',
             {'sliding_window': 7, 'use_sliding_window': True, 'max_window_layers': 2},
             {'pattern': (LayerKind(ROTARY), LayerKind(ROTARY), LayerKind(ROTARY, 7))},
         ),
         ('smollm3', {'no_rope_layers': [0, 0, 0]}, {'position': NoPE(), 'pattern': ()}),
-        ('smollm3', {'no_rope_layers': [1, 1, 1, 0]}, {'position': ROTARY}),
         ('smollm3', {'no_rope_layers': None, 'no_rope_layer_interval': 1}, {'position': NoPE()}),
         (
             'smollm3',
@@ -109,24 +93,15 @@ def test_patterns_are_read_at_their_shortest() -> None:
             {'pattern': (LayerKind(ROTARY), LayerKind())},
         ),
         (
-            'smollm3',
-            {'no_rope_layers': [1, 0, 1], 'use_sliding_window': True, 'sliding_window': 7},
-            {'pattern': (LayerKind(ROTARY), LayerKind(NoPE(), 7))},
-        ),
-        ('cohere2', {}, {'pattern': HYBRID, 'logit_multiplier': 1.0}),
-        (
             'cohere2',
             {'layer_types': None, 'sliding_window_pattern': 2, 'logit_scale': None},
             {'pattern': HYBRID, 'logit_multiplier': 0.0625},
         ),
-        ('cohere2', {'layer_types': None}, {'position': ROTARY, 'window': 5}),
         (
             'cohere2',
             {'layer_types': None, 'sliding_window_pattern': 1},
             {'position': NoPE(), 'pattern': ()},
         ),
-        ('cohere2', {'tie_word_embeddings': None}, {'tied_head': True}),
-        ('olmo2', {'use_qk_norm': True}, {'qk_norm': True, 'qk_norm_over': 'projection'}),
         (
             'olmo3',
             {'rope_parameters': None, 'layer_types': None, 'sliding_window': 7},
@@ -142,7 +117,6 @@ def test_patterns_are_read_at_their_shortest() -> None:
             {'rope_parameters': {'full_attention': {'rope_theta': 7.0}}},
             {'pattern': (LayerKind(Rotary(5e5), 5), LayerKind(Rotary(7.0)))},
         ),
-        ('exaone4', {}, {'pattern': HYBRID}),
         (
             'exaone4',
             {'layer_types': None, 'sliding_window_pattern': 2},
@@ -156,11 +130,6 @@ def test_patterns_are_read_at_their_shortest() -> None:
         (
             'exaone4',
             {'layer_types': ['full_attention'] * 3, 'sliding_window': None},
-            {'position': ROTARY, 'window': None, 'pattern': ()},
-        ),
-        (
-            'exaone4',
-            {'layer_types': None, 'sliding_window': None, 'sliding_window_pattern': None},
             {'position': ROTARY, 'window': None, 'pattern': ()},
         ),
         (
@@ -179,8 +148,6 @@ def test_patterns_are_read_at_their_shortest() -> None:
             {'position': Rotary()},
         ),
         ('gemma3_text', {'query_pre_attn_scalar': 6}, {'softmax_scale': None}),
-        ('gemma3_text', {'query_pre_attn_scalar': None}, {'softmax_scale': 0.0625}),
-        ('gemma3_text', {'hidden_activation': None}, {'activation': 'gelu_tanh'}),
         (
             'gemma3_text',
             {'rope_local_base_freq': None, 'layer_types': None},
@@ -213,11 +180,6 @@ def test_patterns_are_read_at_their_shortest() -> None:
         ),
         (
             'gemma4_text',
-            {'use_double_wide_mlp': True},
-            {'pattern': (LOCAL, AS_KEYS, *without_keys(LOCAL, AS_KEYS, mlp_width=40))},
-        ),
-        (
-            'gemma4_text',
             {'per_layer_config': {'01': {'head_dim': 8}, '3': {'head_dim': 8}}},
             {
                 'pattern': tuple(
@@ -231,7 +193,6 @@ def test_patterns_are_read_at_their_shortest() -> None:
             {'hidden_size_per_layer_input': 0, 'final_logit_softcapping': None},
             {'token_width': None, 'logit_cap': None},
         ),
-        ('gemma4_text', {'hidden_size_per_layer_input': None}, {'token_width': 256}),
         (
             'gemma4_unified_text',
             {'num_global_key_value_heads': 1},
@@ -271,7 +232,6 @@ def test_patterns_are_read_at_their_shortest() -> None:
             {'attention_multiplier': 6**-0.5, 'logits_scaling': 10, 'residual_multiplier': None},
             {'softmax_scale': None, 'logit_multiplier': 0.1, 'residual_multiplier': 1.0},
         ),
-        ('granite', {'attention_multiplier': None}, {'softmax_scale': 1.0}),
         (
             'granite_swa',
             {'layer_types': None, 'layer_rope_theta': None, 'sliding_window': 7},
@@ -283,10 +243,7 @@ def test_patterns_are_read_at_their_shortest() -> None:
             {'pattern': (LayerKind(Rotary(7.0)), LayerKind(), LayerKind(Rotary(9.0)))},
         ),
         ('bloom', {'slow_but_exact': True, 'pretraining_tp': 1, 'n_inner': 96}, {}),
-        ('bloom', {'slow_but_exact': False, 'pretraining_tp': 2}, {}),
-        ('bloom', {'hidden_size': None, 'n_embed': 24}, {}),
         ('mpt', {'attn_config': None}, {'softmax_scale': None}),
-        ('mpt', {'attn_config': {'softmax_scale': 0.25}}, {'softmax_scale': 0.25}),
         ('mpt', {'norm_type': 'layernorm', 'learned_pos_emb': True, 'verbose': 1}, {}),
     ],
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import re
 from typing import Any
@@ -13,9 +12,7 @@ import pytest
 
 from nope.interop.families import FAMILIES, Family
 from nope.interop.families.inside import Inside
-from nope.interop.mapping import Tensor
 from nope.model import ModelConfig, counts
-from tests import tiny
 from tests.interop.family_cases import (
     BY_NAME,
     CASES,
@@ -23,7 +20,6 @@ from tests.interop.family_cases import (
     OF_FAMILY,
     ROTARY,
     assert_same,
-    beside,
     bloom,
     by_name,
     decoder,
@@ -31,7 +27,6 @@ from tests.interop.family_cases import (
     mpt,
     parameters_of,
 )
-from tests.interop.family_sizes_test import LIT_NAMES
 
 
 @pytest.mark.parametrize(('family', 'config'), CASES)
@@ -74,14 +69,6 @@ def test_decoder_names_follow_the_file(family: str, prefix: str) -> None:
     config = decoder(position=ROTARY)
     own = by_name(BY_NAME[family].tensors(config, NONE))
     names = frozenset(re.sub('^model.', prefix, name) for name in own)
-    assert frozenset(by_name(BY_NAME[family].tensors(config, names))) == names
-
-
-@pytest.mark.parametrize(('family', 'config'), [('bloom', bloom()), ('mpt', mpt())])
-def test_uniform_names_follow_the_file(family: str, config: ModelConfig) -> None:
-    own = by_name(BY_NAME[family].tensors(config, NONE))
-    assert all(name.startswith('transformer.') for name in own)
-    names = frozenset(name.removeprefix('transformer.') for name in own)
     assert frozenset(by_name(BY_NAME[family].tensors(config, names))) == names
 
 
@@ -132,64 +119,3 @@ def test_a_head_of_its_own_is_never_left_out(family: Family) -> None:
     name = 'language_model.' * isinstance(family, Inside) + 'lm_head.weight'
     assert by_name(family.tensors(config, NONE))[name] == (40, 24)
     assert not any(rule.pattern.fullmatch(name) for rule in family.ignored(config))
-
-
-# Fused rows
-
-
-def rows_of(tensor: Tensor) -> list[np.ndarray]:
-    """Of a fused weight, which row every query, key and value is, [heads, H] each."""
-    numbered = np.broadcast_to(np.arange(tensor.shape[0])[:, None], tensor.shape)
-    return [piece[0] for piece in tensor.layout.split(numbered)]
-
-
-def test_fused_rows_of_lit_gpt_go_by_group() -> None:
-    config = dataclasses.replace(tiny.TINYLLAMA, layers=1)
-    (tensor,) = (t for t in BY_NAME['lit-gpt'].tensors(config, NONE) if t.name in LIT_NAMES)
-    q, k, v = rows_of(tensor)
-    head, group, within = np.arange(32)[:, None], np.arange(4)[:, None], np.arange(64)
-    np.testing.assert_array_equal(q, 640 * (head // 8) + 64 * (head % 8) + within)
-    np.testing.assert_array_equal(k, 640 * group + 512 + within)
-    np.testing.assert_array_equal(v, 640 * group + 576 + within)
-
-
-@pytest.mark.parametrize('kind', ['weight', 'bias'])
-def test_fused_rows_of_bloom_go_by_head(kind: str) -> None:
-    config = bloom(layers=1)
-    tensors = {t.name: t for t in BY_NAME['bloom'].tensors(config, NONE)}
-    tensor = tensors[f'transformer.h.0.self_attention.query_key_value.{kind}']
-    pieces = tensor.layout.split(np.arange(72)) if kind == 'bias' else rows_of(tensor)
-    head, within = np.arange(4)[:, None], np.arange(6)
-    for part, found in enumerate(pieces):
-        np.testing.assert_array_equal(found, 18 * head + 6 * part + within)
-
-
-def test_fused_rows_of_mpt_are_queries_then_keys_then_values() -> None:
-    tensors = {t.name: t for t in BY_NAME['mpt'].tensors(mpt(layers=1), NONE)}
-    pieces = rows_of(tensors['transformer.blocks.0.attn.Wqkv.weight'])
-    for part, found in enumerate(pieces):
-        np.testing.assert_array_equal(found.reshape(-1), 24 * part + np.arange(24))
-
-
-def test_fused_rows_of_phi_are_queries_then_keys_then_values_and_gate_then_up() -> None:
-    tensors = {t.name: t for t in BY_NAME['phi3'].tensors(decoder(position=ROTARY), NONE)}
-    pieces = rows_of(tensors['model.layers.0.self_attn.qkv_proj.weight'])
-    for start, found in zip((0, 24, 36), pieces, strict=True):
-        np.testing.assert_array_equal(found.reshape(-1), start + np.arange(found.size))
-    pieces = rows_of(tensors['model.layers.0.mlp.gate_up_proj.weight'])
-    for part, found in enumerate(pieces):
-        np.testing.assert_array_equal(found, 20 * part + np.arange(20))
-
-
-def test_rotary_pairs_of_neighbours_become_halves() -> None:
-    """In the rows of queries and keys, and in no others."""
-    config = beside(qkv_bias=True, output_bias=True)
-    tensors = {t.name: t for t in BY_NAME['cohere2'].tensors(config, NONE)}
-    for letter, heads in (('q', 4), ('k', 2), ('v', 2)):
-        stem = f'model.layers.0.self_attn.{letter}_proj'
-        within = np.array([0, 2, 4, 1, 3, 5]) if letter != 'v' else np.arange(6)
-        expected = 6 * np.arange(heads)[:, None] + within
-        (rows,) = rows_of(tensors[f'{stem}.weight'])
-        np.testing.assert_array_equal(rows, expected)
-        (bias,) = tensors[f'{stem}.bias'].layout.split(np.arange(6 * heads))
-        np.testing.assert_array_equal(bias, expected)

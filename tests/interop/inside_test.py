@@ -10,7 +10,6 @@ from tests.interop.family_cases import (
     NONE,
     OF_FAMILY,
     ROTARY,
-    by_name,
     decoder,
     described,
     inside,
@@ -26,12 +25,6 @@ PAIRS = [
     ('mistral3', 'ministral3'),
 ]
 MODELS = {text: OF_FAMILY.get(text, decoder(position=ROTARY)) for _, text in PAIRS}
-OF_IMAGES = {'vision_tower.patch_conv.weight', 'multi_modal_projector.linear_1.weight'}
-# Of a tensor in a file of the text model alone, its name here: of published files, of newer ones.
-LAYOUTS = {
-    'older': lambda name: f'language_model.{name}',
-    'newer': lambda name: name.replace('model.', 'model.language_model.', 1),
-}
 
 
 @pytest.mark.parametrize(('outer', 'text'), PAIRS)
@@ -40,40 +33,6 @@ def test_the_text_model_is_what_it_is_by_itself(outer: str, text: str) -> None:
     assert family_of(config, NONE).name == f'{outer} with {text}'
     assert read(config) == read(config['text_config'])
     assert read(config).model == MODELS[text]
-
-
-@pytest.mark.parametrize('layout', LAYOUTS)
-@pytest.mark.parametrize(('outer', 'text'), PAIRS)
-def test_its_tensors_have_other_names(outer: str, text: str, layout: str) -> None:
-    model, renamed = MODELS[text], LAYOUTS[layout]
-    alone = by_name(BY_NAME[text].tensors(model, NONE))
-    names = frozenset(map(renamed, alone))
-    family = BY_NAME[f'{outer} with {text}']
-    found = family.tensors(model, names | OF_IMAGES)
-    assert by_name(found) == {renamed(name): shape for name, shape in alone.items()}
-    assert [tensor.parts for tensor in found] == [
-        tensor.parts for tensor in BY_NAME[text].tensors(model, NONE)
-    ]
-    newer = {f'model.{name}' for name in OF_IMAGES}
-    left_out = {
-        name
-        for name in OF_IMAGES | newer | names
-        if any(rule.pattern.fullmatch(name) for rule in family.ignored(model))
-    }
-    assert left_out == OF_IMAGES | newer
-
-
-@pytest.mark.parametrize('head', ['lm_head.weight', 'language_model.lm_head.weight'])
-def test_a_second_copy_of_a_tied_head_is_left_out(head: str) -> None:
-    config = inside('mistral3', 'mistral', tie_word_embeddings=True)
-    model = read(config).model
-    rules = BY_NAME['mistral3 with mistral'].ignored(model)
-    assert any(rule.pattern.fullmatch(head) for rule in rules)
-
-
-def test_tensors_that_are_missing_have_the_published_names() -> None:
-    names = by_name(BY_NAME['mistral3 with mistral'].tensors(MODELS['mistral'], NONE))
-    assert {'language_model.model.norm.weight', 'language_model.lm_head.weight'} <= set(names)
 
 
 def test_the_whole_model_says_how_its_head_is_tied() -> None:
@@ -109,12 +68,6 @@ def test_the_whole_model_says_what_its_text_model_leaves_out() -> None:
 def test_keys_of_the_text_model_are_named_with_their_place() -> None:
     with pytest.raises(ValueError, match=r'^config\.json: text_config\.hidden_size is 0; accepted'):
         read(inside('mistral3', 'mistral', hidden_size=0))
-
-
-def test_quantized_weights_are_refused() -> None:
-    config = inside('mistral3', 'ministral3') | {'quantization_config': {'quant_method': 'fp8'}}
-    with pytest.raises(ValueError, match='quantized weights are not read'):
-        read(config)
 
 
 @pytest.mark.parametrize('text', [{'model_type': 'gemma2'}, {}])

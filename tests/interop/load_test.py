@@ -8,17 +8,15 @@ import dataclasses
 import json
 import pathlib
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 
 import jax
-import ml_dtypes
 import numpy as np
 import pytest
 
 from nope import sharding
 from nope.interop import Described, Directory, Export, describe, load, open_directory, safetensors
 from nope.interop import save as save_directory
-from nope.interop.mapping import Tensor
 from nope.interop.safetensors import CheckpointFileError
 from nope.interop.save import DTYPES
 from nope.model import ModelConfig
@@ -45,7 +43,7 @@ BLOOM = tiny.model(
     activation='gelu_tanh',
 )
 MODELS = {'llama': LLAMA, 'bloom': BLOOM}
-MESHES = [(8, 1, 1, 1), (2, 2, 2, 1), (1, 2, 4, 1), (1, 8, 1, 1), (2, 1, 2, 2)]
+MESHES = [(8, 1, 1, 1), (1, 2, 4, 1), (2, 1, 2, 2)]
 Arrays = dict[str, np.ndarray]
 
 
@@ -92,19 +90,6 @@ def test_every_mesh_gets_the_same_values_in_its_own_shares(
         assert {part.data.shape for part in leaf.addressable_shards} == {share}
 
 
-@pytest.mark.parametrize('dtype', ['bfloat16', 'float16'])
-def test_halves_become_float32_on_the_devices(tmp_path, dtype: str) -> None:
-    mesh = sharding.make_mesh(MeshConfig(2, 2, 2, 1))
-    variables = tiny.variables(LLAMA)
-    directory = open_directory(save(tmp_path / 'half', LLAMA, variables, dtype=dtype))
-    found = load(directory, found_model(directory), mesh)['params']
-    half = ml_dtypes.bfloat16 if dtype == 'bfloat16' else np.float16
-    rounded = jax.tree.map(
-        lambda leaf: np.asarray(leaf).astype(half).astype(np.float32), variables['params']
-    )
-    tiny.assert_same(found, rounded)
-
-
 NAMES = 'model.norm.weight', 'model.embed_tokens.weight'
 
 
@@ -142,12 +127,6 @@ def test_of_several_dtypes_one_holds_all_values(
     folders: Mapping[str, pathlib.Path], tmp_path: pathlib.Path, dtypes: tuple[str, ...]
 ) -> None:
     assert in_dtypes(folders['llama'], tmp_path, *dtypes).dtype == 'float32'
-
-
-def test_a_lambda_beside_halves_leaves_them_halves(tmp_path: pathlib.Path) -> None:
-    options = {'lam': 'scale_param', 'dtype': 'bfloat16'}
-    folder = save(tmp_path / 'scaled', LLAMA, tiny.varied_lam(LLAMA), **options)
-    assert describe(open_directory(folder)).dtype == 'bfloat16'
 
 
 @pytest.mark.parametrize('dtype', ['bfloat16', 'float16'])
@@ -203,15 +182,6 @@ def test_a_product_with_lambda_may_be_rounded_to_zero(tmp_path: pathlib.Path) ->
     assert not found.any()
 
 
-def test_lambda_is_read_where_it_is(tmp_path) -> None:
-    variables = tiny.varied_lam(LLAMA)
-    directory = open_directory(save(tmp_path / 'scaled', LLAMA, variables, lam='scale_param'))
-    mesh = sharding.make_mesh(MeshConfig(1, 4, 2, 1))
-    found = load(directory, found_model(directory), mesh)
-    tiny.assert_same(found, variables)
-    assert found['lam']['head'].sharding.is_fully_replicated
-
-
 def test_what_is_loaded_may_be_donated(folders: Mapping[str, pathlib.Path]) -> None:
     """No two parameters share a buffer, and none is memory of numpy's."""
     directory = open_directory(folders['llama'])
@@ -223,11 +193,11 @@ def test_what_is_loaded_may_be_donated(folders: Mapping[str, pathlib.Path]) -> N
 
 
 class Reads:
-    """Notes what `Directory.read` hands out, and how much of it is alive."""
+    """Notes what `Directory.read` hands out, and how many of it are alive."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.names: list[str] = []
-        self.alive = self.most_tensors = self.bytes = self.most_bytes = 0
+        self.alive = self.most = 0
         read = Directory.read
 
         def noted(directory: Directory, name: str) -> np.ndarray:
@@ -235,22 +205,16 @@ class Reads:
             owner = array  # views of it outlive the view that is handed out
             while isinstance(owner.base, np.ndarray):
                 owner = owner.base
-            self._begin(name, owner.nbytes)
-            weakref.finalize(owner, self._end, owner.nbytes)
+            self.names.append(name)
+            self.alive += 1
+            self.most = max(self.most, self.alive)
+            weakref.finalize(owner, self._end)
             return array
 
         monkeypatch.setattr(Directory, 'read', noted)
 
-    def _begin(self, name: str, nbytes: int) -> None:
-        self.names.append(name)
-        self.alive += 1
-        self.bytes += nbytes
-        self.most_tensors = max(self.most_tensors, self.alive)
-        self.most_bytes = max(self.most_bytes, self.bytes)
-
-    def _end(self, nbytes: int) -> None:
+    def _end(self) -> None:
         self.alive -= 1
-        self.bytes -= nbytes
 
 
 @pytest.mark.parametrize('shape', [None, (2, 2, 2, 1)], ids=['one device', 'eight devices'])
@@ -266,25 +230,8 @@ def test_one_tensor_is_in_host_memory_at_a_time(
     reads = Reads(monkeypatch)
     found = load(directory, found_model(directory), mesh)
     assert sorted(reads.names) == sorted(directory.tensors)  # each of them once
-    assert reads.most_tensors == 1
-    assert reads.most_bytes == max(
-        located.entry.stop - located.entry.start for located in directory.tensors.values()
-    )
-    assert reads.alive == 0
+    assert (reads.most, reads.alive) == (1, 0)
     tiny.assert_same(found, tiny.variables(MODELS[name]))
-
-
-def test_progress_is_told_of_every_tensor(folders: Mapping[str, pathlib.Path]) -> None:
-    directory = open_directory(folders['llama'])
-    seen = []
-
-    def watched(tensors: Iterable[Tensor]) -> Iterator[Tensor]:
-        for tensor in tensors:
-            yield tensor
-            seen.append(tensor.name)
-
-    load(directory, found_model(directory), tiny.mesh(), progress=watched)
-    assert sorted(seen) == sorted(directory.tensors)
 
 
 def rewritten(source: pathlib.Path, folder: pathlib.Path, changes: Arrays, drop: str = '') -> None:
@@ -307,25 +254,10 @@ WRONG = {
         '',
         r'layers\.0\.mlp\.down_proj\.weight.* has shape \[48, 32\].*\[32, 48\]',
     ),
-    'another vocabulary': (
-        {'model.embed_tokens.weight': zeros(65, 32)},
-        '',
-        r'model\.embed_tokens\.weight.* has shape \[65, 32\].*\[64, 32\]',
-    ),
     'a layer too many': (
         {'model.layers.2.mlp.up_proj.weight': zeros(48, 32)},
         '',
         r'model\.layers\.2\.mlp\.up_proj\.weight.* is no parameter',
-    ),
-    'unknown': (
-        {'model.layers.0.self_attn.sinks': zeros(4)},
-        '',
-        r'model\.layers\.0\.self_attn\.sinks.* is no parameter',
-    ),
-    'bias': (
-        {'model.layers.0.self_attn.q_proj.bias': zeros(32)},
-        '',
-        r'model\.layers\.0\.self_attn\.q_proj\.bias.* is no parameter',
     ),
     'scales of one layer': (
         {'model.layers.0.self_attn.scale_param': zeros(4)},
@@ -355,19 +287,6 @@ def test_tensors_that_are_not_the_models_are_refused_by_name(
     assert not reads.names
 
 
-def test_tables_of_old_files_are_left_out(
-    folders: Mapping[str, pathlib.Path], tmp_path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Rotary frequencies, which follow from the config."""
-    name = 'model.layers.1.self_attn.rotary_emb.inv_freq'
-    rewritten(folders['llama'], tmp_path, {name: zeros(4)})
-    directory = open_directory(tmp_path)
-    reads = Reads(monkeypatch)
-    found = load(directory, found_model(directory), tiny.mesh())
-    tiny.assert_same(found, tiny.variables(LLAMA))
-    assert name not in reads.names
-
-
 def test_a_tied_head_may_be_there_twice_but_not_differ(
     folders: Mapping[str, pathlib.Path], tmp_path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -381,43 +300,7 @@ def test_a_tied_head_may_be_there_twice_but_not_differ(
     tiny.assert_same(load(same, found_model(same), tiny.mesh()), tiny.variables(BLOOM))
     with pytest.raises(CheckpointFileError, match=r'word_embeddings.*lm_head\.weight.* differ'):
         load(other, found_model(other), tiny.mesh())
-    assert reads.most_tensors == 1
-
-
-@pytest.mark.parametrize(
-    ('changes', 'message'),
-    [
-        ({'width': 64}, r'has shape \[64, 32\].*\[64, 64\]'),
-        ({'layers': 3}, r'model\.layers\.2\..* is missing'),
-        ({'layers': 1}, r'model\.layers\.1\..* is no parameter'),
-        ({'kv_heads': 4}, r'k_proj\.weight.* has shape \[16, 32\].*\[32, 32\]'),
-        ({'qkv_bias': True, 'output_bias': True}, r'_proj\.bias.* is missing'),
-    ],
-    ids=str,
-)
-def test_another_model_than_the_files_is_refused(
-    folders: Mapping[str, pathlib.Path],
-    monkeypatch: pytest.MonkeyPatch,
-    changes: dict,
-    message: str,
-) -> None:
-    reads = Reads(monkeypatch)
-    model = tiny.model(position=Rotary(), **changes)
-    with pytest.raises(CheckpointFileError, match=message):
-        load(open_directory(folders['llama']), model, tiny.mesh())
-    assert not reads.names
-
-
-def test_a_value_that_is_no_number_is_refused(
-    folders: Mapping[str, pathlib.Path], tmp_path
-) -> None:
-    name = 'model.norm.weight'
-    array = open_directory(folders['llama']).read(name).copy()
-    array[3] = np.nan
-    rewritten(folders['llama'], tmp_path, {name: array})
-    directory = open_directory(tmp_path)
-    with pytest.raises(CheckpointFileError, match=r'model\.norm\.weight.*not finite.*\(3,\)'):
-        load(directory, found_model(directory), tiny.mesh())
+    assert reads.most == 1
 
 
 def test_nothing_is_written_over(folders: Mapping[str, pathlib.Path], tmp_path) -> None:

@@ -9,13 +9,11 @@ from typing import Any
 
 import pytest
 
-from configs.checkpoints import extend
-from experiments.build import build
 from nope.identity import plain
 from nope.interop import Described, Export, describe, fingerprint, open_directory, save
 from nope.interop.run_folder import read_run, write_run
 from nope.model import ModelConfig
-from nope.positions import Llama3, LongRoPE, NoPE, Rotary, longrope_multiplier
+from nope.positions import Llama3, LongRoPE, Rotary, longrope_multiplier
 from tests import tiny
 from tests.interop.run_folder_test import write_search
 
@@ -77,17 +75,6 @@ def test_a_run_folder_keeps_it_and_so_does_a_search_from_there(
         folder = tmp_path / f'on-{base.name}'
         write_search(folder, base, init, tiny.varied_lam(model), about.model)
         assert read_run(folder, tiny.mesh()).described.longest == 131_072
-
-
-@pytest.mark.parametrize('position', [Rotary(5e5, Llama3(8.0, 64)), NoPE()])
-def test_the_exports_of_a_config_have_it(tmp_path: pathlib.Path, position: Any) -> None:
-    model = tiny.model(attention=None, vocab_size=258, position=position)
-    described = Described(model, 64, bos=257, eos=256, longest=512)
-    save(tmp_path / 'model', tiny.variables(model), described, tokenizer='bytes')
-    config = extend.get_config('constant')
-    config.init, config.length = f'hf:{tmp_path / "model"}', 128
-    (export,) = build(config).exports
-    assert (export.described.train_length, export.described.longest) == (64, 512)
 
 
 @pytest.mark.parametrize('model', [PHI3])

@@ -28,7 +28,6 @@ from tests.interop.imported import (
     lam_between,
     read,
 )
-from tests.interop.stock import LONGEST
 from tests.interop.stock_cases import (
     ALIKE,
     CASES,
@@ -111,54 +110,13 @@ def test_layers_that_stock_does_not_rotate_have_no_positions(
     assert not all(turning)
 
 
-@pytest.mark.parametrize('name', ['llama', 'qwen3, windows', 'olmo3, two bases'])
+@pytest.mark.parametrize('name', ['llama', 'olmo3, two bases', 'exaone4, no windows'])
 def test_layers_that_stock_rotates_have_positions(
     imported: Callable[[str], Imported], name: str
 ) -> None:
     found = imported(name)
     assert all(turning_layers(stock.restore(found.folder)))
     assert not any(found.model.without_position)
-
-
-def test_layers_of_exaone_turn_where_none_has_a_window(
-    imported: Callable[[str], Imported],
-) -> None:
-    """The same layers, of which stock rotates all or none by whether there is a window to name."""
-    turning, still = imported('exaone4, no windows'), imported('exaone4, no positions')
-    assert all(turning_layers(stock.restore(turning.folder)))
-    assert not any(turning.model.without_position) and all(still.model.without_position)
-
-
-def test_positions_are_of_no_account_to_a_model_that_stock_does_not_rotate(
-    imported: Callable[[str], Imported],
-) -> None:
-    """Bit for bit, and of account to a model of the same weights that stock rotates."""
-    still, turning = imported('cohere2, no positions'), imported('cohere2')
-    tiny.assert_same(still.variables, turning.variables)
-    for found, same in ((still, True), (turning, False)):
-        as_they_are, stretched = (
-            stock.our_logits(found.model, found.variables, TOKENS, positions_T=places)
-            for places in (np.arange(LONGEST), 3 * np.arange(LONGEST) + 7)
-        )
-        assert np.array_equal(as_they_are, stretched) == same
-
-
-def test_continuations_at_one_length(imported: Callable[[str], Imported]) -> None:
-    """Where nothing follows the length, it is of no account."""
-    found = imported('llama')
-    expected = stock.generate(stock.restore(found.folder), PROMPT, NEW_TOKENS)
-    actual = stock.greedy(found.model, found.variables, PROMPT, NEW_TOKENS, length=LONGEST)
-    np.testing.assert_array_equal(actual, expected)
-
-
-def test_the_attention_that_is_used_computes_the_same(imported: Callable[[str], Imported]) -> None:
-    """All else is compared with the reference."""
-    found = imported('smollm3, windows')
-    model = describe(open_directory(found.folder)).model
-    assert model.attention is None
-    expected = stock.logits(stock.restore(found.folder), TOKENS)
-    actual = stock.our_logits(model, found.variables, TOKENS)
-    np.testing.assert_allclose(actual, expected, rtol=0, atol=TOLERANCE)
 
 
 @pytest.mark.parametrize(('name', 'exponent'), [('mpt', 11), ('mpt, 6 heads', 4)])

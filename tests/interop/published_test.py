@@ -7,7 +7,7 @@ from typing import Any
 
 from nope.interop.families import Described, family_of
 from nope.model import LayerKind, counts
-from nope.positions import ByParts, Linear, Llama3, LongRoPE, Rotary, Yarn, longrope_multiplier
+from nope.positions import ByParts, Linear, LongRoPE, Rotary, longrope_multiplier
 
 NONE: frozenset[str] = frozenset()
 
@@ -59,120 +59,6 @@ def test_command_r7b_has_no_positions_in_every_fourth_layer() -> None:
     assert model.tied_head and model.logit_multiplier == 0.25
     assert about.train_length == 132_096
     assert counts.parameters(model) == 8_028_033_024
-
-
-OLMO3_7B: dict[str, Any] = {
-    'architectures': ['Olmo3ForCausalLM'],
-    'attention_bias': False,
-    'eos_token_id': 100257,
-    'hidden_act': 'silu',
-    'hidden_size': 4096,
-    'intermediate_size': 11008,
-    'layer_types': [*['sliding_attention'] * 3, 'full_attention'] * 8,
-    'max_position_embeddings': 65536,
-    'model_type': 'olmo3',
-    'num_attention_heads': 32,
-    'num_hidden_layers': 32,
-    'num_key_value_heads': 32,
-    'rms_norm_eps': 1e-06,
-    'rope_scaling': {
-        'attention_factor': 1.2079441541679836,
-        'beta_fast': 32.0,
-        'beta_slow': 1.0,
-        'factor': 8.0,
-        'original_max_position_embeddings': 8192,
-        'rope_type': 'yarn',
-    },
-    'rope_theta': 500000,
-    'sliding_window': 4096,
-    'tie_word_embeddings': False,
-    'torch_dtype': 'bfloat16',
-    'vocab_size': 100278,
-}
-
-
-def test_olmo3_is_extended_in_the_layers_that_see_every_key() -> None:
-    about = described(OLMO3_7B)
-    sliding, full = LayerKind(Rotary(5e5), 4096), LayerKind(Rotary(5e5, Yarn(8.0, 8192)))
-    assert about.model.pattern == (sliding, sliding, sliding, full)
-    assert (about.model.block, about.model.qk_norm_over) == ('post', 'projection')
-    assert about.train_length == 8192
-    assert counts.parameters(about.model) == 7_298_011_136
-
-
-EXAONE4_32B: dict[str, Any] = {
-    'architectures': ['Exaone4ForCausalLM'],
-    'bos_token_id': 1,
-    'eos_token_id': 361,
-    'head_dim': 128,
-    'hidden_act': 'silu',
-    'hidden_size': 5120,
-    'intermediate_size': 27392,
-    'layer_types': [*['sliding_attention'] * 3, 'full_attention'] * 16,
-    'max_position_embeddings': 131072,
-    'model_type': 'exaone4',
-    'num_attention_heads': 40,
-    'num_hidden_layers': 64,
-    'num_key_value_heads': 8,
-    'rms_norm_eps': 1e-05,
-    'rope_scaling': {
-        'factor': 16.0,
-        'high_freq_factor': 4.0,
-        'low_freq_factor': 1.0,
-        'original_max_position_embeddings': 8192,
-        'rope_type': 'llama3',
-    },
-    'rope_theta': 1000000,
-    'sliding_window': 4096,
-    'sliding_window_pattern': 'LLLG',
-    'tie_word_embeddings': False,
-    'torch_dtype': 'bfloat16',
-    'vocab_size': 102400,
-}
-
-
-def test_exaone4_has_no_positions_in_every_fourth_layer() -> None:
-    about = described(EXAONE4_32B)
-    sliding = LayerKind(Rotary(1e6, Llama3(16.0, 8192, 1.0, 4.0)), 4096)
-    assert about.model.pattern == (sliding, sliding, sliding, LayerKind())
-    assert (about.model.block, about.model.qk_norm_over) == ('post', 'head')
-    assert counts.parameters(about.model) == 32_003_216_384
-
-
-GEMMA3_1B: dict[str, Any] = {
-    'architectures': ['Gemma3ForCausalLM'],
-    'attention_bias': False,
-    'attn_logit_softcapping': None,
-    'bos_token_id': 2,
-    'cache_implementation': 'hybrid',
-    'eos_token_id': 1,
-    'final_logit_softcapping': None,
-    'head_dim': 256,
-    'hidden_activation': 'gelu_pytorch_tanh',
-    'hidden_size': 1152,
-    'intermediate_size': 6912,
-    'max_position_embeddings': 32768,
-    'model_type': 'gemma3_text',
-    'num_attention_heads': 4,
-    'num_hidden_layers': 26,
-    'num_key_value_heads': 1,
-    'query_pre_attn_scalar': 256,
-    'rms_norm_eps': 1e-06,
-    'rope_local_base_freq': 10000,
-    'rope_scaling': None,
-    'rope_theta': 1000000,
-    'sliding_window': 512,
-    'sliding_window_pattern': 6,
-    'torch_dtype': 'bfloat16',
-    'vocab_size': 262144,
-}
-
-
-def test_gemma3_sees_every_key_in_every_sixth_layer() -> None:
-    model = described(GEMMA3_1B).model
-    assert model.pattern == (*(LayerKind(Rotary(), 512),) * 5, LayerKind(Rotary(1e6)))
-    assert model.tied_head and model.activation == 'gelu_tanh' and model.softmax_scale is None
-    assert counts.parameters(model) == 999_885_952
 
 
 # The text model of 4B says in its config only where it differs from the class.
@@ -264,58 +150,6 @@ def test_layers_of_gemma4_e2b_attend_to_the_keys_of_two() -> None:
     assert counts.parameters(model) == 4_628_569_344 + 35
 
 
-GEMMA4_31B: dict[str, Any] = {
-    'architectures': ['Gemma4ForConditionalGeneration'],
-    'dtype': 'bfloat16',
-    'model_type': 'gemma4',
-    'text_config': {
-        'attention_k_eq_v': True,
-        'final_logit_softcapping': 30.0,
-        'global_head_dim': 512,
-        'head_dim': 256,
-        'hidden_size': 5376,
-        'hidden_size_per_layer_input': 0,
-        'intermediate_size': 21504,
-        'layer_types': [*[SLIDING] * 5, FULL] * 10,
-        'max_position_embeddings': 262144,
-        'model_type': 'gemma4_text',
-        'num_attention_heads': 32,
-        'num_global_key_value_heads': 4,
-        'num_hidden_layers': 60,
-        'num_key_value_heads': 16,
-        'num_kv_shared_layers': 0,
-        'rope_parameters': GEMMA4_ROTARY,
-        'sliding_window': 1024,
-        'use_bidirectional_attention': 'vision',
-        'vocab_size': 262144,
-    },
-}
-
-
-def test_layers_of_gemma4_31b_that_see_every_key_have_values_from_keys() -> None:
-    model = described(GEMMA4_31B).model
-    whole = LayerKind(Rotary(1e6, share=0.25), head_dim=512, kv_heads=4, values_from='keys')
-    assert model.pattern == (*(LayerKind(Rotary(), 1024),) * 5, whole)
-    assert counts.parameters(model) == 30_697_345_280 + 60
-
-
-def test_gemma4_12b_is_of_the_unified_class() -> None:
-    text = {
-        **GEMMA4_31B['text_config'],
-        'hidden_size': 3840,
-        'intermediate_size': 15360,
-        'layer_types': [*[SLIDING] * 5, FULL] * 8,
-        'model_type': 'gemma4_unified_text',
-        'num_attention_heads': 16,
-        'num_global_key_value_heads': 1,
-        'num_hidden_layers': 48,
-        'num_key_value_heads': 8,
-    }
-    del text['hidden_size_per_layer_input']
-    model = described({'model_type': 'gemma4_unified', 'text_config': text}).model
-    assert counts.parameters(model) == 11_907_350_272 + 48
-
-
 MINISTRAL3_3B: dict[str, Any] = {
     'architectures': ['Mistral3ForConditionalGeneration'],
     'dtype': 'bfloat16',
@@ -404,11 +238,3 @@ def test_phi4_mini_turns_three_quarters_of_a_head_by_longrope() -> None:
     assert position.scaling.multiplier == longrope_multiplier(32.0, 4096)
     assert (about.train_length, about.longest) == (4096, 131_072)
     assert counts.parameters(about.model) == 3_836_021_760
-
-
-def test_a_written_phi4_mini_has_its_multiplier_by_the_ratio_of_lengths_too() -> None:
-    """Some programs take no `attention_factor`."""
-    about = described(PHI4_MINI)
-    written = family_of(PHI4_MINI, NONE).write_config(about.model, about)
-    del written['rope_scaling']['attention_factor']
-    assert described(written).model == about.model

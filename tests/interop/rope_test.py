@@ -26,7 +26,10 @@ from nope.positions import (
 
 H = 16
 SHORT, LONG = tuple(1 + i / 8 for i in range(H // 2)), tuple(2.0 + i for i in range(H // 2))
-ORIGINAL = 'original_max_position_embeddings'
+ORIGINAL, SHARE = 'original_max_position_embeddings', 'partial_rotary_factor'
+YARN = {'rope_type': 'yarn', 'factor': 4.0}
+LONGROPE = {'rope_type': 'longrope', 'short_factor': [*SHORT], 'long_factor': [*LONG]}
+LLAMA3 = {'rope_type': 'llama3', 'factor': 8.0, 'low_freq_factor': 1.0, 'high_freq_factor': 4.0}
 
 # Settings of a config.json with max_position_embeddings 8192, and what they are here.
 SETTINGS: list[tuple[dict[str, Any], Scaling]] = [
@@ -34,65 +37,31 @@ SETTINGS: list[tuple[dict[str, Any], Scaling]] = [
     ({'rope_type': 'default'}, Unscaled()),
     ({'rope_type': 'linear', 'factor': 4}, Linear(4.0)),
     ({'rope_type': 'dynamic', 'factor': 2.0}, DynamicNTK(2.0, 8192)),
-    ({'rope_type': 'yarn', 'factor': 4.0, ORIGINAL: 2048}, Yarn(4.0, 2048)),
-    ({'rope_type': 'yarn', 'factor': None, ORIGINAL: 2048}, Yarn(4.0, 2048)),
-    ({'rope_type': 'yarn', 'factor': 4.0}, Yarn(4.0, 8192)),
-    ({'rope_type': 'yarn', 'factor': 4.0, ORIGINAL: 2048, 'finetuned': True}, Yarn(4.0, 2048)),
+    ({**YARN, ORIGINAL: 2048}, Yarn(4.0, 2048)),
+    ({**YARN, 'factor': None, ORIGINAL: 2048}, Yarn(4.0, 2048)),
+    (YARN, Yarn(4.0, 8192)),
+    ({**YARN, ORIGINAL: 2048, 'finetuned': True}, Yarn(4.0, 2048)),
     (
-        {'rope_type': 'yarn', 'factor': 4.0, 'beta_fast': 20, 'beta_slow': 2, 'truncate': False},
+        {**YARN, 'beta_fast': 20, 'beta_slow': 2, 'truncate': False},
         Yarn(4.0, 8192, 2.0, 20.0, truncate=False),
     ),
-    ({'rope_type': 'yarn', 'factor': 4.0, 'attention_factor': 1.0}, ByParts(4.0, 8192)),
+    ({**YARN, 'attention_factor': 1.0}, ByParts(4.0, 8192)),
+    ({**YARN, 'attention_factor': 1.5, 'mscale': 2.0}, Yarn(4.0, 8192, multiplier=1.5)),
+    ({**YARN, 'attention_factor': 1 + 0.1 * math.log(4)}, Yarn(4.0, 8192)),
     (
-        {'rope_type': 'yarn', 'factor': 4.0, 'attention_factor': 1.5, 'mscale': 2.0},
-        Yarn(4.0, 8192, multiplier=1.5),
-    ),
-    (
-        {'rope_type': 'yarn', 'factor': 4.0, 'attention_factor': 1 + 0.1 * math.log(4)},
-        Yarn(4.0, 8192),
-    ),
-    (
-        {'rope_type': 'yarn', 'factor': 4.0, 'mscale': 0.5, 'mscale_all_dim': 1.0},
+        {**YARN, 'mscale': 0.5, 'mscale_all_dim': 1.0},
         Yarn(4.0, 8192, multiplier=(1 + 0.05 * math.log(4)) / (1 + 0.1 * math.log(4))),
     ),
-    (
-        {'rope_type': 'yarn', 'factor': 4.0, 'mscale': 1.0, 'mscale_all_dim': 1.0},
-        ByParts(4.0, 8192),  # YaRN without its multiplier
-    ),
-    ({'rope_type': 'yarn', 'factor': 4.0, 'mscale': 3.0}, Yarn(4.0, 8192)),
-    ({'rope_type': 'yarn', 'factor': 4.0, 'mscale': 3.0, 'mscale_all_dim': 0}, Yarn(4.0, 8192)),
-    (
-        {'rope_type': 'longrope', 'short_factor': [*SHORT], 'long_factor': [*LONG], ORIGINAL: 2048},
-        LongRoPE(SHORT, LONG, 2048, longrope_multiplier(4.0, 2048)),
-    ),
-    (
-        {'rope_type': 'longrope', 'short_factor': [*SHORT], 'long_factor': [*LONG], 'factor': 2.0},
-        LongRoPE(SHORT, LONG, 8192, longrope_multiplier(2.0, 8192)),
-    ),
-    (
-        {
-            'rope_type': 'longrope',
-            'short_factor': [*SHORT],
-            'long_factor': [*LONG],
-            'attention_factor': 1.25,
-        },
-        LongRoPE(SHORT, LONG, 8192, 1.25),
-    ),
-    (
-        {
-            'rope_type': 'llama3',
-            'factor': 8.0,
-            'low_freq_factor': 1.0,
-            'high_freq_factor': 4.0,
-            ORIGINAL: 2048,
-        },
-        Llama3(8.0, 2048),
-    ),
+    # YaRN without its multiplier
+    ({**YARN, 'mscale': 1.0, 'mscale_all_dim': 1.0}, ByParts(4.0, 8192)),
+    ({**YARN, 'mscale': 3.0}, Yarn(4.0, 8192)),
+    ({**YARN, 'mscale': 3.0, 'mscale_all_dim': 0}, Yarn(4.0, 8192)),
+    ({**LONGROPE, ORIGINAL: 2048}, LongRoPE(SHORT, LONG, 2048, longrope_multiplier(4.0, 2048))),
+    ({**LONGROPE, 'factor': 2.0}, LongRoPE(SHORT, LONG, 8192, longrope_multiplier(2.0, 8192))),
+    ({**LONGROPE, 'attention_factor': 1.25}, LongRoPE(SHORT, LONG, 8192, 1.25)),
+    ({**LLAMA3, ORIGINAL: 2048}, Llama3(8.0, 2048)),
     ({'rope_type': 'proportional'}, Unscaled()),
-    (
-        {'rope_type': 'proportional', 'factor': 4.0, 'partial_rotary_factor': 1.0},
-        Linear(4.0),
-    ),
+    ({'rope_type': 'proportional', 'factor': 4.0, SHARE: 1.0}, Linear(4.0)),
 ]
 
 # Written and read again they are the same; NTK-aware scaling is a base of its own there.
@@ -138,10 +107,7 @@ def test_what_is_written_is_read_back(scaling: Scaling, longest: int | None) -> 
     rotary = Rotary(12_345.6, scaling)
     assert rope.unwritable(rotary, H) is None
     written = rope.write(rotary, H, longest)
-    found = read(json.loads(json.dumps(written)))
-    assert found == rotary
-    expected = getattr(scaling, 'train_length', longest)
-    assert rope.train_length(found, written.get('max_position_embeddings')) == expected
+    assert read(json.loads(json.dumps(written))) == rotary
 
 
 def test_the_original_length_of_longrope_stands_where_both_versions_look_for_it() -> None:
@@ -161,20 +127,13 @@ def test_ntk_aware_scaling_is_written_as_a_larger_base() -> None:
 
 
 @pytest.mark.parametrize(
-    ('scaling', 'longest'),
-    [(Yarn(4.0, 2048), 8192), (ByParts(1.5, 2048), 3072), (Yarn(1.3, 2048), 2048)],
-)
-def test_the_longest_sequence_follows_from_the_factor_where_it_can(
-    scaling: Scaling, longest: int
-) -> None:
-    """Versions that take the ratio of the lengths for the factor find the same."""
-    written = rope.write(Rotary(scaling=scaling), H, 2048)
-    assert written['max_position_embeddings'] == longest
-
-
-@pytest.mark.parametrize(
     ('scaling', 'known', 'longest'),
     [
+        # From the factor where it can: versions that take the ratio of the lengths find the same.
+        (Yarn(4.0, 2048), 2048, 8192),
+        (ByParts(1.5, 2048), 2048, 3072),
+        (Yarn(1.3, 2048), 2048, 2048),
+        # The known one where no version takes a ratio for the factor.
         (Llama3(8.0, 8192), 131_072, 131_072),
         (Llama3(32.0, 8192), 131_072, 131_072),
         (Llama3(8.0, 8192), None, 65_536),
@@ -184,7 +143,7 @@ def test_the_longest_sequence_follows_from_the_factor_where_it_can(
         (LongRoPE(SHORT, LONG, 4096, factor=4.0), 131_072, 131_072),
     ],
 )
-def test_the_longest_sequence_is_the_known_one_where_no_version_takes_a_ratio_for_the_factor(
+def test_the_longest_sequence_that_is_written(
     scaling: Scaling, known: int | None, longest: int
 ) -> None:
     written = rope.write(Rotary(scaling=scaling), H, known)
@@ -218,22 +177,12 @@ def test_what_stock_models_lack_is_not_written(rotary: Rotary, reason: str) -> N
     assert reason in (rope.unwritable(rotary, H) or '')
 
 
-def test_all_dimensions_by_number_are_all_dimensions() -> None:
-    assert rope.unwritable(Rotary(dims=H), H) is None
-
-
 def test_what_a_config_leaves_out_is_the_class_s_own() -> None:
     settings = {'rope_scaling': {'type': 'dynamic', 'factor': 2.0}}
     found = rope.read(Fields(settings), theta=2e6, longest=512)
     assert found == Rotary(2e6, DynamicNTK(2.0, 512))
 
 
-def test_the_original_length_may_stand_outside() -> None:
-    config = {'rope_scaling': {'type': 'yarn', 'factor': 2.0}, ORIGINAL: 512}
-    assert read(config) == Rotary(scaling=Yarn(2.0, 512))
-
-
-SHARE = 'partial_rotary_factor'
 PARTLY = {'rope_type': 'proportional', SHARE: 0.25}
 
 
@@ -261,31 +210,15 @@ def test_p_rope_is_written_as_proportional_settings(scaling: Scaling) -> None:
     )
 
 
-YARN = {'type': 'yarn', 'factor': 2.0}
-LONGROPE = {'type': 'longrope', 'short_factor': [1.0], 'long_factor': [1.0]}
-LLAMA3 = {'type': 'llama3', 'factor': 8.0, 'low_freq_factor': 1.0, 'high_freq_factor': 4.0}
-
-
 @pytest.mark.parametrize(
     ('config', 'names'),
     [
-        ({'rope_theta': 'x'}, ['rope_theta is', 'number']),
         ({'rope_theta': None}, ['rope_theta is None']),
-        ({'rope_theta': True}, ['rope_theta is True']),
         ({'rope_theta': 1.0}, ['rope_theta is 1.0', 'above 1']),
-        ({'rope_theta': math.inf}, ['rope_theta is inf']),
-        ({'rope_theta': math.nan}, ['rope_theta is nan']),
         ({'rope_theta': 10**400}, ['rope_theta']),
-        ({'rope_scaling': 'linear'}, ['rope_scaling is', 'object']),
         ({'rope_scaling': {'type': 'foo'}}, ['rope_scaling.type', "'foo'", 'longrope']),
-        ({'rope_scaling': {'type': 'su'}}, ['rope_scaling.type', "'su'"]),
-        ({'rope_scaling': {'type': 'mrope'}}, ['rope_scaling.type', "'mrope'"]),
-        ({'rope_scaling': {'rope_type': []}}, ['rope_scaling.rope_type is []']),
         ({'rope_scaling': {'rope_type': 'yarn', 'type': 'linear'}}, ['type', 'linear', 'yarn']),
         ({'rope_scaling': {'type': 'linear'}}, ['rope_scaling.factor is missing']),
-        ({'rope_scaling': {'type': 'linear', 'factor': 0}}, ['rope_scaling.factor is 0']),
-        ({'rope_scaling': {'type': 'linear', 'factor': [2]}}, ['rope_scaling.factor is [2]']),
-        ({'rope_scaling': {'type': 'linear', 'factor': 2, 'odd': 1}}, ['odd', 'linear']),
         ({'rope_scaling': {'factor': 2.0}}, ['factor', 'default']),
         ({'rope_parameters': {'full_attention': {}}}, ['full_attention']),
         (
@@ -294,29 +227,12 @@ LLAMA3 = {'type': 'llama3', 'factor': 8.0, 'low_freq_factor': 1.0, 'high_freq_fa
         ),
         ({'rope_theta': 1e4, 'rope_parameters': {'rope_theta': 5e5}}, ['rope_theta', '10000']),
         ({'rope_scaling': {**YARN, 'beta_fast': 0.5}}, ['beta_fast', 'beta_slow']),
-        ({'rope_scaling': {**YARN, 'beta_slow': 40}}, ['beta_fast', 'beta_slow']),
-        ({'rope_scaling': {**YARN, 'beta_slow': 0}}, ['beta_slow is 0']),
-        ({'rope_scaling': {**YARN, 'truncate': 1}}, ['truncate is 1']),
-        ({'rope_scaling': {**YARN, 'attention_factor': 0}}, ['attention_factor is 0']),
-        ({'rope_scaling': {**YARN, 'mscale': -1.0}}, ['mscale is -1.0']),
-        ({'rope_scaling': {**YARN, ORIGINAL: 2048.0}}, [ORIGINAL, '2048.0', 'integer']),
         ({'rope_scaling': {**YARN, ORIGINAL: 64}, ORIGINAL: 65}, [ORIGINAL, '64', '65']),
         ({'rope_scaling': {**LONGROPE, ORIGINAL: 1}}, [ORIGINAL, 'at least 2']),
-        ({'rope_scaling': {**LONGROPE, 'short_factor': []}}, ['short_factor']),
-        ({'rope_scaling': {**LONGROPE, 'long_factor': [1.0, 0.0]}}, ['long_factor']),
-        ({'rope_scaling': {**LONGROPE, 'long_factor': 'ab'}}, ['long_factor']),
-        ({'rope_scaling': {**LONGROPE, 'short_mscale': 1.2}}, ['short_mscale']),
         ({'rope_scaling': {**LLAMA3, 'high_freq_factor': 1.0}}, ['high_freq_factor', 'low']),
-        ({'rope_scaling': {**LLAMA3, 'low_freq_factor': None}}, ['low_freq_factor is None']),
         ({'partial_rotary_factor': 0.5}, ['partial_rotary_factor is 0.5', '1']),
         ({'rope_scaling': {'type': 'linear', 'factor': 2, 'partial_rotary_factor': 0.5}}, ['0.5']),
-        ({'rope_parameters': {**PARTLY, SHARE: 0}}, ['partial_rotary_factor is 0', 'above 0']),
-        ({'rope_parameters': {**PARTLY, SHARE: 1.5}}, ['partial_rotary_factor is 1.5', 'most 1']),
-        ({'rope_parameters': {**PARTLY, SHARE: '1'}}, ["partial_rotary_factor is '1'"]),
         ({'rope_parameters': PARTLY, SHARE: 0.5}, ['partial_rotary_factor is 0.25', '0.5']),
-        ({'max_position_embeddings': -1}, ['max_position_embeddings is -1']),
-        ({'max_position_embeddings': 2048.0}, ['max_position_embeddings is 2048.0']),
-        ({'max_position_embeddings': 10**12}, ['max_position_embeddings is 10000']),
     ],
 )
 def test_what_cannot_be_honoured_is_refused(config: dict[str, Any], names: list[str]) -> None:

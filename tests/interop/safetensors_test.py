@@ -20,11 +20,6 @@ from nope.interop.safetensors import CheckpointFileError
 
 FLOATS = [np.dtype(np.float32), np.dtype(ml_dtypes.bfloat16), np.dtype(np.float16)]
 SHAPES = [(), (0,), (3, 0, 2), (1,), (5,), (2, 3), (2, 1, 3, 2)]
-OTHER_BITS = {
-    'BOOL': 8, 'C64': 64, 'F4': 4, 'F64': 64, 'F6_E2M3': 6, 'F6_E3M2': 6, 'F8_E4M3': 8,
-    'F8_E4M3FNUZ': 8, 'F8_E5M2': 8, 'F8_E5M2FNUZ': 8, 'F8_E8M0': 8, 'I16': 16, 'I32': 32,
-    'I64': 64, 'I8': 8, 'U16': 16, 'U32': 32, 'U64': 64, 'U8': 8,
-}  # fmt: skip
 
 
 def random_bits(dtype: np.dtype, shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
@@ -38,7 +33,7 @@ def save(path: pathlib.Path, arrays: dict[str, np.ndarray], **metadata: str) -> 
 
 
 def load(path: pathlib.Path) -> dict[str, np.ndarray]:
-    entries = safetensors.read_header(path).entries
+    entries = safetensors.read_header(path)
     return {name: safetensors.read(path, entry) for name, entry in entries.items()}
 
 
@@ -64,21 +59,6 @@ def peak_bytes(function: Any, *args: Any) -> int:
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize('dtype', FLOATS, ids=str)
-@pytest.mark.parametrize('shape', SHAPES, ids=str)
-def test_round_trip_keeps_every_bit(tmp_path, dtype: np.dtype, shape: tuple[int, ...]) -> None:
-    array = random_bits(dtype, shape)
-    save(tmp_path / 'x.safetensors', {'x': array})
-    assert_same_bits(load(tmp_path / 'x.safetensors')['x'], array)
-
-
-@pytest.mark.parametrize('dtype', FLOATS[1:], ids=str)
-def test_round_trip_of_every_value_of_two_bytes(tmp_path, dtype: np.dtype) -> None:
-    array = np.arange(1 << 16, dtype=np.uint16).view(dtype)
-    save(tmp_path / 'x.safetensors', {'x': array})
-    assert_same_bits(load(tmp_path / 'x.safetensors')['x'], array)
-
-
 def test_arrays_in_any_layout_are_written_in_row_major_order(tmp_path) -> None:
     array = random_bits(FLOATS[0], (4, 6))
     layouts = {'turned': array.T, 'strided': array[::2, 1::3], 'backward': array[::-1]}
@@ -92,23 +72,9 @@ def test_a_file_is_aligned_in_order_and_keeps_its_metadata(tmp_path) -> None:
     path = tmp_path / 'new' / 'x.safetensors'
     names = ['z', 'a b', 'ü\n"', '']
     save(path, {name: random_bits(FLOATS[0], (2,), i) for i, name in enumerate(names)}, of='us')
-    header = safetensors.read_header(path)
-    assert list(header.entries) == names
-    assert header.metadata == {'of': 'us'}
+    assert list(safetensors.read_header(path)) == names
     assert int.from_bytes(path.read_bytes()[:8], 'little') % 8 == 0
     assert os.listdir(path.parent) == ['x.safetensors']
-
-
-def test_no_tensors_is_a_file(tmp_path) -> None:
-    assert save(tmp_path / 'x', {}) == {}
-    assert safetensors.read_header(tmp_path / 'x') == safetensors.Header({}, {})
-
-
-def test_digests_differ_in_one_bit() -> None:
-    array = random_bits(FLOATS[1], (7,))
-    other = array.copy()
-    other.view(np.uint16)[3] ^= 1
-    assert safetensors.digest(array) != safetensors.digest(other)
 
 
 def test_only_the_bytes_of_the_tensor_are_read(tmp_path) -> None:
@@ -121,7 +87,7 @@ def test_only_the_bytes_of_the_tensor_are_read(tmp_path) -> None:
         file.truncate(path.stat().st_size + (1 << 32))
         file.seek(0, os.SEEK_END)
         file.write(np.float32(2.5).tobytes())
-    one = safetensors.read_header(path).entries['one']
+    one = safetensors.read_header(path)['one']
     assert safetensors.read(path, one) == [2.5]
     assert peak_bytes(safetensors.read, path, one) < 1 << 20
 
@@ -140,53 +106,28 @@ def test_one_array_is_held_at_a_time(tmp_path) -> None:
     assert len(given) == 4
 
 
-@pytest.mark.parametrize('code', OTHER_BITS)
-def test_other_dtypes_are_listed_and_not_read(tmp_path, code: str) -> None:
+@pytest.mark.parametrize(('code', 'bits'), [('BOOL', 8), ('I64', 64), ('F4', 4)])
+def test_other_dtypes_are_listed_and_not_read(tmp_path, code: str, bits: int) -> None:
     path = tmp_path / 'x.safetensors'
-    size = 4 * OTHER_BITS[code] // 8
+    size = 4 * bits // 8
     header = {'mask': entry(code, [4], 0, size), 'x': entry('F32', [], size, size + 4)}
     path.write_bytes(framed(json.dumps(header).encode(), bytes(size + 4)))
-    entries = safetensors.read_header(path).entries
+    entries = safetensors.read_header(path)
     assert entries['mask'].code == code and entries['mask'].shape == (4,)
     assert safetensors.read(path, entries['x']) == 0
     with pytest.raises(CheckpointFileError, match=f"'mask' has dtype {code}; accepted are F32"):
         safetensors.read(path, entries['mask'])
 
 
-def test_packed_elements_must_fill_their_bytes(tmp_path) -> None:
-    path = tmp_path / 'x'
-    path.write_bytes(framed(json.dumps({'a': entry('F4', [3], 0, 2)}).encode(), bytes(2)))
-    with pytest.raises(CheckpointFileError, match=r'x: .*byte boundary'):
-        safetensors.read_header(path)
-
-
-def test_a_file_cut_anywhere_names_the_first_tensor_that_is_cut(tmp_path) -> None:
+def test_a_file_that_is_cut_anywhere_or_too_long_is_named(tmp_path) -> None:
     path = tmp_path / 'x.safetensors'
     arrays = {'first': (2, 3), 'empty': (0,), 'second': (3,), 'third': ()}
     save(path, {n: random_bits(FLOATS[i % 3], s) for i, (n, s) in enumerate(arrays.items())})
     whole = path.read_bytes()
-    entries = safetensors.read_header(path).entries
-    data_start = entries['first'].start
-    for size in range(len(whole)):
-        path.write_bytes(whole[:size])
-        with pytest.raises(CheckpointFileError) as caught:
+    for data in (*(whole[:size] for size in range(len(whole))), whole + b'\0'):
+        path.write_bytes(data)
+        with pytest.raises(CheckpointFileError, match=f'x.safetensors: .*, of {len(data)} bytes'):
             safetensors.read_header(path)
-        assert str(path) in str(caught.value)
-        if size >= data_start:
-            cut = next(e for e in entries.values() if e.stop > size)
-            stops = f'tensor {cut.name!r} ends at byte {cut.stop}, the file has {size}'
-            assert stops in str(caught.value)
-
-
-def test_a_file_that_is_too_long_is_refused(tmp_path) -> None:
-    path = tmp_path / 'x.safetensors'
-    save(path, {'x': random_bits(FLOATS[0], (2,))})
-    path.write_bytes(path.read_bytes() + b'\0')
-    with pytest.raises(CheckpointFileError, match=r"too long: tensor 'x', .* ends at byte"):
-        safetensors.read_header(path)
-    path.write_bytes(framed(b'{}', b'\0'))
-    with pytest.raises(CheckpointFileError, match='the header ends at byte 10, the file has 11'):
-        safetensors.read_header(path)
 
 
 @pytest.mark.parametrize(
@@ -196,83 +137,35 @@ def test_a_file_that_is_too_long_is_refused(tmp_path) -> None:
         (b'{', 'JSON'),
         (b'{"a\xff": 1}', 'UTF-8'),
         (b'{"a": ' * 200_000, 'JSON'),
-        (b'{"__metadata__": null}', 'accepted is an object of texts'),
+        ({'a.weight': {}}, 'missing field `dtype`'),
+        ({'a.weight': entry('F31', [1], 0, 4)}, '`F31`, expected one of'),
+        ({'a.weight': entry('F4', [3], 0, 2)}, 'byte boundary'),
+        ({'a.weight': entry('F32', [-1], 0, 4)}, 'integer `-1`'),
+        ({'a.weight': entry('F32', [1 << 32, 1 << 32], 0, 0)}, 'overflow'),  # 0 in a uint64
+        ({'a.weight': entry('F32', [1 << 40], 0, 1 << 42)}, 'not fully covered'),
+        ({'b': entry('F32', [1], 2, 6), 'a': entry('F32', [1], 0, 4)}, 'invalid offset'),  # overlap
+        ({'b': entry('F32', [1], 5, 9), 'a': entry('F32', [1], 0, 4)}, 'invalid offset'),  # gap
     ],
-    ids=range(5),
+    ids=range(12),
 )
-def test_headers_that_are_not_the_format(tmp_path, header: bytes, words: str) -> None:
+def test_headers_that_are_not_the_format(tmp_path, header: Any, words: str) -> None:
     path = tmp_path / 'x.safetensors'
-    path.write_bytes(framed(header))
+    data = header if isinstance(header, bytes) else json.dumps(header).encode()
+    path.write_bytes(framed(data, bytes(4)))
     with pytest.raises(CheckpointFileError, match=words) as caught:
         safetensors.read_header(path)
     assert str(path) in str(caught.value) and len(str(caught.value)) < 1000
 
 
-@pytest.mark.parametrize(
-    ('fields', 'words'),
-    [
-        ({}, 'missing field `dtype`'),
-        (entry('F31', [1], 0, 4), '`F31`, expected one of'),
-        (entry('F32', [-1], 0, 4), 'integer `-1`'),
-        (entry('F32', [1 << 32, 1 << 32], 0, 0), 'overflow'),  # 0 in a uint64
-        (entry('F32', [1], 4, 0), 'offset for tensor `a.weight`'),
-        (entry('F32', [1], 0, 5), 'invalid shape, data type, or offset'),
-        (
-            entry('F32', [1 << 40], 0, 1 << 42),
-            f"'a.weight' ends at byte {(1 << 42) + 128 + 8}, the file has",
-        ),
-    ],
-    ids=range(7),
-)
-def test_tensors_that_cannot_be(tmp_path, fields: Any, words: str) -> None:
-    path = tmp_path / 'x.safetensors'
-    path.write_bytes(framed(json.dumps({'a.weight': fields}).encode().ljust(128), bytes(4)))
-    with pytest.raises(CheckpointFileError, match=words) as caught:
-        safetensors.read_header(path)
-    assert str(path) in str(caught.value) and len(str(caught.value)) < 1000
-
-
-@pytest.mark.parametrize('offsets', [(2, 6), (0, 4), (5, 9)], ids=['overlap', 'same', 'gap'])
-def test_tensors_lie_side_by_side(tmp_path, offsets: tuple[int, int]) -> None:
-    header = {'b': entry('F32', [1], *offsets), 'a': entry('F32', [1], 0, 4)}
-    path = tmp_path / 'x'
-    path.write_bytes(framed(json.dumps(header).encode(), bytes(offsets[1])))
-    with pytest.raises(CheckpointFileError, match=r'x: .*invalid offset for tensor `[ab]`'):
-        safetensors.read_header(path)
-
-
-def test_tensors_may_be_named_in_any_order(tmp_path) -> None:
-    header = {
-        'c': entry('U8', [2], 4, 6),
-        'b': entry('F32', [1], 0, 4),
-        'a': entry('F32', [0], 0, 0),
-    }
-    (tmp_path / 'x').write_bytes(framed(json.dumps(header).encode(), bytes(6)))
-    assert list(safetensors.read_header(tmp_path / 'x').entries) == ['a', 'b', 'c']
-
-
-@pytest.mark.parametrize(
-    ('length', 'words'),
-    [
-        (0, 'EOF while parsing'),
-        (93, 'invalid header length'),
-        (99_000_000, 'invalid header length'),
-        (150_000_000, 'header too large'),
-        (1 << 40, 'header too large'),
-        ((1 << 64) - 1, 'header too large'),
-    ],
-)
-def test_an_announced_length_is_checked_before_it_is_read(
-    tmp_path, length: int, words: str
-) -> None:
+@pytest.mark.parametrize('length', [0, 93, 150_000_000, (1 << 64) - 1])
+def test_an_announced_length_is_checked_before_it_is_read(tmp_path, length: int) -> None:
     path = tmp_path / 'x.safetensors'
     with path.open('wb') as file:
         file.write(length.to_bytes(8, 'little'))
-        size = 200_000_000 if length == 150_000_000 else 100
-        file.truncate(size)
+        file.truncate(200_000_000 if length == 150_000_000 else 100)
 
     def refused() -> None:
-        with pytest.raises(CheckpointFileError, match=f'x.safetensors: .* {size} bytes: .*{words}'):
+        with pytest.raises(CheckpointFileError, match=r'x.safetensors: .*(EOF|header)'):
             safetensors.read_header(path)
 
     assert peak_bytes(refused) < 1 << 20
@@ -280,7 +173,7 @@ def test_an_announced_length_is_checked_before_it_is_read(
 
 def two_tensors(path: pathlib.Path) -> dict[str, safetensors.Entry]:
     save(path, {'a': random_bits(FLOATS[0], (4,)), 'b': random_bits(FLOATS[0], (1 << 20,))})
-    return dict(safetensors.read_header(path).entries)
+    return safetensors.read_header(path)
 
 
 @pytest.mark.parametrize('name', ['a', 'b'])
@@ -289,7 +182,7 @@ def test_a_file_that_shrinks_after_its_header_was_read(tmp_path, name: str) -> N
     os.truncate(tmp_path / 'x', entries['b'].stop - 1)
 
     def refused() -> None:
-        with pytest.raises(CheckpointFileError, match="x: cut short: tensor 'b' ends at byte"):
+        with pytest.raises(CheckpointFileError, match='x: not a whole safetensors file'):
             safetensors.read(tmp_path / 'x', entries[name])
 
     assert peak_bytes(refused) < 1 << 20
@@ -322,22 +215,6 @@ def test_a_file_that_is_another_one_since_its_header_was_read(tmp_path) -> None:
             safetensors.read(path, entries['b'])
 
 
-def test_only_regular_files_are_opened(tmp_path) -> None:
-    os.mkfifo(tmp_path / 'pipe')  # opening it would wait for ever
-    (tmp_path / 'folder').mkdir()
-    (tmp_path / 'nowhere').symlink_to(tmp_path / 'gone')
-    for name, words in [
-        ('pipe', 'not a regular file'),
-        ('folder', 'not a regular file'),
-        ('nowhere', 'No such file'),
-        ('absent', 'No such file'),
-    ]:
-        with pytest.raises(CheckpointFileError, match=f'{name}: .*{words}'):
-            safetensors.read_header(tmp_path / name)
-    with pytest.raises(CheckpointFileError, match='not a regular file'):
-        safetensors.read_header(pathlib.Path('/dev/zero'))
-
-
 @pytest.mark.parametrize('dtype', FLOATS, ids=str)
 @pytest.mark.parametrize('value', ['nan', 'inf', '-inf'])
 def test_values_that_are_not_finite_are_named(tmp_path, dtype: np.dtype, value: str) -> None:
@@ -362,13 +239,6 @@ def test_every_number_of_half_precision_is_known_as_finite_or_not(tmp_path, dtyp
             safetensors.check_finite('x', np.array([value]), tmp_path)
 
 
-def test_one_value_and_none_may_be_finite(tmp_path) -> None:
-    safetensors.check_finite('x', np.zeros((0, 3), np.float32), tmp_path)
-    safetensors.check_finite('x', np.full((), np.finfo(np.float32).max), tmp_path)
-    with pytest.raises(CheckpointFileError, match=r'not finite: 1 of 1, .* at index \(\)'):
-        safetensors.check_finite('x', np.array(np.nan, np.float16), tmp_path)
-
-
 @pytest.mark.parametrize('dtype', FLOATS, ids=str)
 def test_checking_needs_little_memory(tmp_path, dtype: np.dtype) -> None:
     array = np.zeros((64, 1 << 18), dtype)
@@ -376,41 +246,20 @@ def test_checking_needs_little_memory(tmp_path, dtype: np.dtype) -> None:
         assert peak_bytes(safetensors.check_finite, 'x', layout, tmp_path) < 8 << 20
 
 
-@pytest.mark.parametrize(
-    ('returned', 'words'),
-    [
-        (np.zeros(3, np.float16), r"tensor 'b' is float16 \[3\]; accepted is float32 \[3\]"),
-        (np.zeros((3, 1), np.float32), r"tensor 'b' is float32 \[3, 1\]; accepted"),
-        (np.zeros(3, '>f4'), r"tensor 'b' is >f4 \[3\]; accepted"),
-        (KeyError('gone'), 'gone'),
-        (KeyboardInterrupt('now'), 'now'),
-    ],
-)
-def test_a_file_that_cannot_be_finished_leaves_nothing(tmp_path, returned, words) -> None:
+@pytest.mark.parametrize('failure', [KeyError('gone'), KeyboardInterrupt('now')])
+def test_a_file_that_cannot_be_finished_leaves_the_older_one(tmp_path, failure) -> None:
     path = tmp_path / 'x.safetensors'
     path.write_text('older')
 
     def arrays(name: str) -> np.ndarray:
-        if name == 'b' and isinstance(returned, BaseException):
-            raise returned
-        return returned if name == 'b' else np.zeros(3, np.float32)
+        if name == 'b':
+            raise failure
+        return np.zeros(3, np.float32)
 
     shapes = {name: (np.dtype(np.float32), (3,)) for name in 'ab'}
-    kind = type(returned) if isinstance(returned, BaseException) else CheckpointFileError
-    with pytest.raises(kind, match=words):
+    with pytest.raises(type(failure)):
         safetensors.write(path, shapes, arrays, {})
     assert os.listdir(tmp_path) == ['x.safetensors'] and path.read_text() == 'older'
-
-
-@pytest.mark.parametrize(
-    ('name', 'dtype'), [('x', 'int64'), ('x', 'float64'), ('x', '>f4'), ('__metadata__', 'f4')]
-)
-def test_what_cannot_be_planned(tmp_path, name: str, dtype: str) -> None:
-    with pytest.raises(CheckpointFileError, match=f"tensor '{name}' .*accepted are F32, BF16, F16"):
-        safetensors.write(
-            tmp_path / 'x', {name: (np.dtype(dtype), (1,))}, lambda _: np.zeros(1), {}
-        )
-    assert os.listdir(tmp_path) == []
 
 
 def test_agrees_with_the_package_of_the_format(tmp_path) -> None:
@@ -423,7 +272,7 @@ def test_agrees_with_the_package_of_the_format(tmp_path) -> None:
     save(ours, arrays, format='np')
     for name, fields in deserialize(ours.read_bytes()):
         expected = arrays[name]
-        assert fields['dtype'] == safetensors.read_header(ours).entries[name].code
+        assert fields['dtype'] == safetensors.read_header(ours)[name].code
         assert tuple(fields['shape']) == expected.shape
         assert bytes(fields['data']) == expected.tobytes()
     with safe_open(ours, 'np') as file:
@@ -434,4 +283,3 @@ def test_agrees_with_the_package_of_the_format(tmp_path) -> None:
     assert found.keys() == arrays.keys()
     for name, array in arrays.items():
         assert_same_bits(found[name], array)
-    assert safetensors.read_header(theirs).metadata == {'format': 'np'}

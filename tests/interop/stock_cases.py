@@ -33,27 +33,17 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
         'llama',
         {'attention_bias': True, 'mlp_bias': True, 'tie_word_embeddings': True},
     ),
-    'llama, wide heads': ('llama', {'head_dim': 24, 'rms_norm_eps': 1e-3}),
-    'llama, ungrouped': ('llama', {'num_key_value_heads': 4, 'hidden_act': 'gelu'}),
     'linear': ('llama', rope('linear', factor=2.5)),
     'dynamic': ('llama', rope('dynamic', factor=2.0)),
     'yarn': ('llama', YARN()),
-    'yarn, by default': ('llama', rope('yarn', factor=2.5)),
     'yarn, ramp beyond the last pair': ('llama', YARN(rope_theta=4.0)),
     'yarn, attention_factor': ('llama', YARN(attention_factor=1.3)),
-    'yarn, factor of the lengths': ('llama', YARN(factor=None)),
     'yarn, mscale': ('llama', YARN(mscale=1.2, mscale_all_dim=0.5)),
     'yarn, not truncated': ('llama', YARN(truncate=False)),
     'longrope': ('llama', LONGROPE()),
-    'longrope, factor': ('llama', LONGROPE(factor=4.0)),
     'longrope, attention_factor': ('llama', LONGROPE(attention_factor=1.3)),
     'llama3': ('llama', rope('llama3', factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0)),
     'proportional': ('llama', rope('proportional', partial_rotary_factor=0.4)),
-    'proportional, factor': (
-        'llama',
-        rope('proportional', partial_rotary_factor=0.75, factor=2.0),
-    ),
-    'mistral': ('mistral', {}),
     'mistral, window': ('mistral', {'sliding_window': WINDOW}),
     'qwen2': ('qwen2', {}),
     'qwen3': ('qwen3', {}),
@@ -63,7 +53,6 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
         {'use_sliding_window': True, 'sliding_window': WINDOW, 'max_window_layers': 2},
     ),
     'smollm3': ('smollm3', {}),
-    'smollm3, yarn': ('smollm3', YARN()),
     'smollm3, windows': (
         'smollm3',
         {
@@ -88,7 +77,6 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
         'olmo2',
         {'attention_bias': True, 'head_dim': 24, 'tie_word_embeddings': True},
     ),
-    'olmo2, yarn': ('olmo2', YARN()),
     'olmo3': ('olmo3', {}),
     'olmo3, yarn': (
         'olmo3',
@@ -183,7 +171,6 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
         },
     ),
     'gemma4_unified': ('gemma4_unified_text', {}),
-    'phi3': ('phi3', {'hidden_act': 'gelu'}),
     'phi3, longrope': ('phi3', {**LONGROPE(), 'original_max_position_embeddings': TRAINED}),
     'phi3, longrope, some dimensions, window, tied': (
         'phi3',
@@ -232,11 +219,9 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 # Variants of families and of ways to extend that others here cover.
 ALIKE = (
-    'llama, ungrouped', 'yarn, by default', 'yarn, attention_factor', 'yarn, mscale',
-    'yarn, not truncated', 'longrope, factor', 'longrope, attention_factor',
-    'proportional, factor', 'mistral', 'qwen3', 'smollm3', 'smollm3, yarn', 'cohere2, no positions',
-    'olmo2, yarn', 'olmo3', 'exaone4, no positions', 'mpt', 'yarn, factor of the lengths',
-    'llama, wide heads', 'bloom', 'gemma3', 'granite', 'phi3', 'gemma4, one shape, no inputs',
+    'yarn, attention_factor', 'yarn, mscale', 'yarn, not truncated', 'longrope, attention_factor',
+    'qwen3', 'smollm3', 'cohere2, no positions', 'olmo3', 'exaone4, no positions', 'mpt', 'bloom',
+    'gemma3', 'granite', 'gemma4, one shape, no inputs',
 )  # fmt: skip
 # Of these the frequencies follow the length of the sequence.
 FOLLOWING = ('dynamic', 'longrope')

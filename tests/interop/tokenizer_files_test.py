@@ -11,7 +11,6 @@ from hypothesis import strategies
 
 from nope.data import load_tokenizer
 from nope.interop.tokenizer_files import (
-    byte_characters,
     has_tokenizer,
     tokenizer_in,
     write_tokenizer,
@@ -23,12 +22,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     made = tmp_path_factory.mktemp('tokenizer')
     write_tokenizer('bytes', made)
     return made
-
-
-def test_every_byte_has_a_character_of_its_own() -> None:
-    characters = byte_characters()
-    assert len(set(characters)) == 256
-    assert characters[ord('A')] == 'A' and characters[ord(' ')] == 'Ġ'
 
 
 @hypothesis.settings(max_examples=50, deadline=None, database=None)

@@ -6,10 +6,9 @@ Nothing here imports lm_eval before it is called.
 from nope.evals.harness.commonsense import TASKS, check, run
 from nope.evals.harness.endings import Ending, longest_endings
 from nope.evals.harness.evaluate import evaluate
-from nope.evals.harness.extra import check_installed
 from nope.evals.harness.local import pattern
 from nope.evals.harness.model import adapter
-from nope.evals.harness.tasks import Found, find, load
+from nope.evals.harness.tasks import Found, check_installed, find, load
 
 __all__ = [
     'TASKS',

@@ -93,7 +93,13 @@ def without_score(tasks: Mapping[str, Any]) -> list[str]:
 
 def records(results: Mapping[str, Any], tasks: Sequence[str], **attributes: Any) -> Records:
     """Records of `tasks`, from the results of `evaluate`."""
-    found = [_values(results['results'][task]) for task in tasks]
+    found: list[dict[str, float]] = []  # metric -> value of the first filter that has it
+    for task in tasks:
+        found.append({})
+        for key, value in results['results'][task].items():
+            metric, _, filtered = key.partition(',')
+            if filtered:
+                found[-1].setdefault(metric, value)
     metrics = [next(metric for metric in METRICS if metric in values) for values in found]
     score = np.array([100 * v[metric] for v, metric in zip(found, metrics, strict=True)])
     acc = np.array([100 * values.get('acc', np.nan) for values in found])
@@ -113,13 +119,3 @@ def records(results: Mapping[str, Any], tasks: Sequence[str], **attributes: Any)
         },
         coordinates={'task': np.array(tasks)},
     )
-
-
-def _values(result: Mapping[str, Any]) -> dict[str, float]:
-    """Metric -> value of the first filter that has it."""
-    values: dict[str, float] = {}
-    for key, value in result.items():
-        metric, _, filtered = key.partition(',')
-        if filtered:
-            values.setdefault(metric, value)
-    return values

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from nope.data import Tokenizer
@@ -22,8 +22,8 @@ class Ending(NamedTuple):
 def longest_endings(
     tasks: Mapping[str, Any], tokenizer: Tokenizer, *, over: int, limit: int | None = None
 ) -> list[Ending]:
-    """Of each task that asks for the score of a continuation of more than `over` tokens, the
-    longest one, in the order of the tasks.
+    """The longest continuation of each task, if it has more than `over` tokens, in the order of the
+    tasks.
 
     tasks: name -> lm_eval.api.task.Task, as `load` returns them. limit: first documents of each.
     No token is thought to be less than a byte, and no continuation longer than its document and
@@ -32,31 +32,26 @@ def longest_endings(
     """
     found = []
     for name, task in tasks.items():
-        endings = (Ending(name, *pair) for pair in _long(task, tokenizer, over, limit))
+        documents = itertools.islice(task.eval_docs, limit)
+        large = [i for i, row in enumerate(documents) if _size(row) + ADDED_BYTES > over]
+        if not large:
+            continue
+        task.build_all_requests(samples=large)
+        endings = []
+        for request in task.instances:
+            if request.request_type != 'loglikelihood':
+                continue
+            context, continuation = request.args
+            # As the harness counts: the last spaces of a context belong to the continuation.
+            kept = context.rstrip()
+            if len(context) - len(kept) + len(continuation.encode()) > over:
+                whole = len(tokenizer.encode(context + continuation))
+                count = whole - len(tokenizer.encode(kept))
+                endings.append(Ending(name, continuation, count))
         longest = max(endings, key=lambda ending: ending.tokens, default=None)
         if longest is not None and longest.tokens > over:
             found.append(longest)
     return found
-
-
-def _long(
-    task: Any, tokenizer: Tokenizer, over: int, limit: int | None
-) -> Iterator[tuple[str, int]]:
-    """Continuations of more than `over` bytes, and their tokens as the harness counts them: those
-    of both texts less those of the context, whose last spaces belong to the continuation."""
-    documents = itertools.islice(task.eval_docs, limit)
-    large = [i for i, row in enumerate(documents) if _size(row) + ADDED_BYTES > over]
-    if not large:
-        return
-    task.build_all_requests(samples=large)
-    for request in task.instances:
-        if request.request_type != 'loglikelihood':
-            continue
-        context, continuation = request.args
-        kept = context.rstrip()
-        if len(context) - len(kept) + len(continuation.encode()) > over:
-            whole = len(tokenizer.encode(context + continuation))
-            yield continuation, whole - len(tokenizer.encode(kept))
 
 
 def _size(value: Any) -> int:

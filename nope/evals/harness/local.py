@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import pathlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from nope.evals.harness.published import LENGTH, PUBLISHED, Published
+from nope.evals.harness.published import LENGTH, PUBLISHED
 from nope.runtime.files import check_present, parse_json
 
 SUFFIXES = {'.jsonl': 'json', '.json': 'json', '.parquet': 'parquet'}  # and what reads them
@@ -23,23 +22,31 @@ def local_tasks(
 
     metadata: `max_seq_lengths` is the length of BABILong's files, as '4k'.
 
-    Raises FileNotFoundError that names every missing file, and ValueError for two files of one
-    task, for a file whose first row is not one of that task, and for a length that is no text.
+    FileNotFoundError names every missing file. ValueError for two files of one task, a first row of
+    another task, and a length that is no text.
     """
-    files = {name: _candidates(folder, name, metadata or {}) for name in names}
-    missing = {name: paths for name, paths in files.items() if not _there(paths)}
-    if missing:
-        layout = [_layout(folder, name, paths) for name, paths in missing.items()]
+    length = (metadata or {}).get(LENGTH, SHORTEST)
+    files, layout = {}, []
+    for name in names:
+        file = PUBLISHED[name].file
+        if '{length}' in file and not isinstance(length, str):
+            raise ValueError(f"metadata.{LENGTH} is {length!r}; {name} accepts one length, as '4k'")
+        stems = [f'{file.format(length=length)}{suffix}' for suffix in SUFFIXES]
+        # Absolute, since the harness takes a file from the working directory of the moment.
+        files[name] = [path for stem in stems if (path := folder.absolute() / stem).is_file()]
+        if not files[name]:
+            columns = ', '.join(PUBLISHED[name].columns)
+            layout.append(f'    {" or ".join(stems)}: {columns}')
+    if layout:
         raise FileNotFoundError(
-            f'{folder} lacks the data of {len(missing)} tasks, in the columns of the published '
+            f'{folder} lacks the data of {len(layout)} tasks, in the columns of the published '
             'data sets:\n' + '\n'.join(dict.fromkeys(layout))
         )
-    for name, paths in files.items():
-        found = _there(paths)
+    for name, found in files.items():
         if len(found) > 1:
             raise ValueError(f'task {name} has two files, {found[0]} and {found[1]}; keep one')
         _check_columns(name, found[0])
-    return [_redirected(name, _there(paths)[0]) for name, paths in files.items()]
+    return [_redirected(name, found[0]) for name, found in files.items()]
 
 
 def pattern(task: str) -> str:
@@ -47,27 +54,22 @@ def pattern(task: str) -> str:
     return PUBLISHED[task].pattern
 
 
-def _candidates(folder: pathlib.Path, name: str, metadata: Mapping[str, Any]) -> list[pathlib.Path]:
-    length = metadata.get(LENGTH, SHORTEST)
-    file = PUBLISHED[name].file
-    if '{length}' in file and not isinstance(length, str):
-        raise ValueError(f"metadata.{LENGTH} is {length!r}; {name} accepts one length, as '4k'")
-    # Absolute, since the harness takes a file from the working directory of the moment.
-    return [folder.absolute() / f'{file.format(length=length)}{suffix}' for suffix in SUFFIXES]
-
-
-def _there(paths: Iterable[pathlib.Path]) -> list[pathlib.Path]:
-    return [path for path in paths if path.is_file()]
-
-
-def _layout(folder: pathlib.Path, name: str, paths: Iterable[pathlib.Path]) -> str:
-    files = ' or '.join(str(path.relative_to(folder.absolute())) for path in paths)
-    return f'    {files}: {", ".join(PUBLISHED[name].columns)}'
-
-
 def _redirected(name: str, path: pathlib.Path) -> dict[str, Any]:
     task = PUBLISHED[name]
-    picked = {'process_docs': functools.partial(_rows_of, task)} if task.rows else {}
+
+    def rows_of(rows: Any) -> Any:
+        """Rows (datasets.Dataset) of one task of LongBench v2, with lm_eval's column of choices."""
+        keys = zip(*(rows[column] for column in task.rows), strict=True)
+        wanted = tuple(task.rows.values())
+        chosen = [i for i, key in enumerate(keys) if key == wanted]
+        if not chosen:
+            named = ', '.join(f'{column} {value!r}' for column, value in task.rows.items())
+            raise ValueError(f'the file of LongBench v2 has no rows with {named}')
+        return rows.select(chosen).map(
+            lambda row: {'choices': [row[f'choice_{letter}'] for letter in 'ABCD']}
+        )
+
+    picked = {'process_docs': rows_of} if task.rows else {}
     return {
         'task': name,
         'custom_dataset': None,
@@ -80,21 +82,6 @@ def _redirected(name: str, path: pathlib.Path) -> dict[str, Any]:
         'num_fewshot': task.shots,
         **picked,
     }
-
-
-def _rows_of(task: Published, rows: Any) -> Any:
-    """Rows (datasets.Dataset) of one task of LongBench v2, with lm_eval's column of choices."""
-    keys = zip(*(rows[column] for column in task.rows), strict=True)
-    wanted = tuple(task.rows.values())
-    chosen = [i for i, key in enumerate(keys) if key == wanted]
-    if not chosen:
-        named = ', '.join(f'{column} {value!r}' for column, value in task.rows.items())
-        raise ValueError(f'the file of LongBench v2 has no rows with {named}')
-    return rows.select(chosen).map(_with_choices)
-
-
-def _with_choices(row: Mapping[str, Any]) -> dict[str, list[str]]:
-    return {'choices': [row[f'choice_{letter}'] for letter in 'ABCD']}
 
 
 def _check_columns(name: str, path: pathlib.Path) -> None:

@@ -1,7 +1,7 @@
 """Adapter from a `Generator` to lm_eval's model interface (0.4.13).
 
-Texts are read as lm_eval's own models read them: what spells a special token is that token, and
-`bos=None` begins with the tokenizer's own prefix; the harness of the papers added no BOS. An empty
+Texts are read as lm_eval's own models read them: the spelling of a special token is that token, and
+`bos=None` begins with the tokenizer's own prefix. The papers' harness added no BOS. An empty
 context, and what is before a whole text that has no prefix, is BOS where there is one, else EOS.
 
 A model reads at most `window` tokens: longer contexts lose their beginning, but not the prefix as
@@ -30,8 +30,8 @@ from nope.data.prefix import last, start_id
 from nope.data.tokenizers import HuggingFaceTokenizer
 from nope.evals.forward import Progress
 from nope.evals.generation import Generator, Options
-from nope.evals.harness.extra import check_installed
 from nope.evals.harness.options import options_of
+from nope.evals.harness.tasks import check_installed
 from nope.evals.samples import SampleLog
 
 # Requests between two writes of the log, on every device.
@@ -80,7 +80,7 @@ def adapter(
 
 
 @dataclasses.dataclass(frozen=True)
-class _Text:
+class _TextRequest:
     """A text to generate. turn: counts those that are alike, where they are sampled."""
 
     prompt: tuple[int, ...]
@@ -203,7 +203,7 @@ class Requests:
         ValueError, before anything is generated, where generation_kwargs are not accepted or leave
         no room for a context.
         """
-        turns: collections.Counter[_Text] = collections.Counter()
+        turns: collections.Counter[_TextRequest] = collections.Counter()
         asked = []
         for request in requests:
             text = self._text(request)
@@ -253,7 +253,7 @@ class Requests:
             for score in self._generator.score(contexts, continuations)
         ]
 
-    def _text(self, request: Any) -> _Text:
+    def _text(self, request: Any) -> _TextRequest:
         context, arguments = request.args
         try:
             options, until = options_of(
@@ -270,9 +270,9 @@ class Requests:
         except ValueError as error:
             raise ValueError(f'task {request.task_name}: {error}') from error
         ids = self.tok_encode(context) or [self.prefix_token_id]
-        return _Text(tuple(self._last(ids, room)), options, until, turn=0)
+        return _TextRequest(tuple(self._last(ids, room)), options, until, turn=0)
 
-    def _generate(self, asked: Sequence[_Text], options: Options) -> list[Row]:
+    def _generate(self, asked: Sequence[_TextRequest], options: Options) -> list[Row]:
         """The texts; a row that has reached a string of its `until` goes no further (beams do)."""
 
         texts = [Continuation(self._tokenizer, _ids(()), text.until) for text in asked]

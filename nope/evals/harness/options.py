@@ -31,8 +31,15 @@ def options_of(
         raise ValueError(
             f'generation_kwargs.{unknown[0]} is not known; accepted: {", ".join(ACCEPTED)}'
         )
+    limits = [name for name in LIMITS if arguments.get(name) is not None]
+    if len(limits) > 1:
+        raise ValueError(f'generation_kwargs has {" and ".join(limits)}; one of them is accepted')
+    until = arguments.get('until')
+    stops = [until] if isinstance(until, str) else until or []
+    if not all(isinstance(stop, str) for stop in stops):
+        raise ValueError(f'generation_kwargs.until is {until!r}; accepted: a string or a list')
     options = Options(
-        new_tokens=_new_tokens(arguments),
+        new_tokens=_number(arguments, limits[0] if limits else LIMITS[0], NEW_TOKENS),
         stop_ids=stop_ids,
         beams=_number(arguments, 'num_beams', 1),
         length_penalty=_number(arguments, 'length_penalty', 1.0),
@@ -40,14 +47,7 @@ def options_of(
         seed=seed,
         **_sampling(arguments),
     )
-    return options, _until(arguments.get('until'))
-
-
-def _new_tokens(arguments: Mapping[str, Any]) -> int:
-    given = [name for name in LIMITS if arguments.get(name) is not None]
-    if len(given) > 1:
-        raise ValueError(f'generation_kwargs has {" and ".join(given)}; one of them is accepted')
-    return _number(arguments, given[0], NEW_TOKENS) if given else NEW_TOKENS
+    return options, tuple(stop for stop in stops if stop)
 
 
 def _sampling(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -80,10 +80,3 @@ def _number(arguments: Mapping[str, Any], name: str, default: float) -> Any:
         kind = 'a number' if isinstance(default, float) else 'a whole number'
         raise ValueError(f'generation_kwargs.{name} is {value!r}; it must be {kind}')
     return type(default)(value)
-
-
-def _until(value: Any) -> tuple[str, ...]:
-    stops = [value] if isinstance(value, str) else value or []
-    if not all(isinstance(stop, str) for stop in stops):
-        raise ValueError(f'generation_kwargs.until is {value!r}; accepted: a string or a list')
-    return tuple(stop for stop in stops if stop)

@@ -38,15 +38,14 @@ class Kind(NamedTuple):
     holds: Callable[[Any], bool]
 
 
-def _holds_choices(value: Any) -> bool:
-    return isinstance(value, Mapping) and all(TEXTS.holds(value.get(k)) for k in ('text', 'label'))
-
-
 TEXT = Kind('a string', lambda value: isinstance(value, str))
 TEXTS = Kind('a list of strings', lambda v: isinstance(v, list) and all(map(TEXT.holds, v)))
 INDEX = Kind('a whole number', lambda value: isinstance(value, int))
 DIGITS = Kind('a whole number, also as a string', lambda value: str(value).isdigit())
-CHOICES = Kind('{"text": [...], "label": [...]}', _holds_choices)
+CHOICES = Kind(
+    '{"text": [...], "label": [...]}',
+    lambda v: isinstance(v, Mapping) and all(TEXTS.holds(v.get(k)) for k in ('text', 'label')),
+)
 LETTER = Kind("'A', 'B', 'C' or 'D'", lambda value: value in list('ABCD'))
 
 

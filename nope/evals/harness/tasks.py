@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 import logging
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from nope.evals.harness.extra import check_installed
 from nope.evals.harness.local import local_tasks
 from nope.evals.harness.published import PUBLISHED, TABLE_1
 
 log = logging.getLogger(__name__)
 
 GROUP = 'local files'  # in which built-in tasks are redirected; no name of the user's
+
+
+def check_installed() -> None:
+    """ModuleNotFoundError, saying what to install, where lm_eval is missing."""
+    if importlib.util.find_spec('lm_eval') is None:
+        raise ModuleNotFoundError(
+            'the evaluation harness, lm_eval, is not installed; it comes with an extra of this '
+            "project: pip install -e '.[harness]' in the project's folder",
+            name='lm_eval',
+        )
 
 
 class Found(NamedTuple):
@@ -44,12 +54,17 @@ def find(
     which takes half a minute once. metadata: what tasks that make or choose their data are told,
     as `max_seq_lengths` and `tokenizer` (RULER and BABILong of lm_eval).
 
-    Raises ValueError for a name that is in none of these places or given twice, and for `data`
-    where no task reads them; FileNotFoundError for missing files, all at once;
-    ModuleNotFoundError without lm_eval.
+    ValueError for a name that is unknown or given twice, and for `data` that no task reads.
+    FileNotFoundError names all missing files. ModuleNotFoundError without lm_eval.
     """
     check_installed()
-    _check_names(names, include)
+    if not names:
+        raise ValueError('tasks is empty; name at least one')
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise ValueError(f'tasks names {twice[0]!r} twice')
+    if include is not None and not include.is_dir():
+        raise FileNotFoundError(f'include is {include}; it must be a folder of task YAML files')
     manager = _manager(names, include, metadata, everything=False)
     unknown = [name for name in names if name not in manager.all_tasks]
     if unknown and built_in:
@@ -57,12 +72,25 @@ def find(
         manager = _manager(names, include, metadata, everything=True)
         unknown = [name for name in names if name not in manager.all_tasks]
     if unknown:
-        raise ValueError(_unknown(unknown, include, built_in))
+        places = [f'Table 1 ({", ".join(TABLE_1)})']
+        if include is not None:
+            places.append(f'the YAML files in {include} (one that cannot be read is not looked at)')
+        if built_in:
+            places.append('the tasks, groups and tags that lm_eval has')
+        named = ', '.join(map(repr, unknown))
+        raise ValueError(f'task {named} is unknown; looked up in: {"; ".join(places)}')
     if data is None:
         return Found(tuple(names), manager, tuple(names))
     members = {name: _members(name, manager) for name in names}
     redirected = {
-        name: tasks for name, tasks in members.items() if all(_reads(t, manager) for t in tasks)
+        name: tasks
+        for name, tasks in members.items()
+        if all(
+            # One of `include` may have the name of lm_eval's own.
+            task in PUBLISHED
+            and pathlib.Path(manager.task_index[task].yaml_path).is_relative_to(_root())
+            for task in tasks
+        )
     }
     if not redirected:
         raise ValueError(
@@ -89,11 +117,6 @@ def _members(name: str, manager: Any) -> tuple[str, ...]:
     inside = [t if isinstance(t, str) else '' for t in (entry.cfg or {}).get('task', ())]
     found = [task for child in inside for task in (_members(child, manager) if child else ('',))]
     return tuple(dict.fromkeys(found)) or ('',)
-
-
-def _reads(task: str, manager: Any) -> bool:
-    """True for a task of lm_eval that local files are known for."""
-    return task in PUBLISHED and _is_ours(task, manager)
 
 
 def _redirected(
@@ -163,16 +186,6 @@ def load(found: Found) -> dict[str, Any]:
     }
 
 
-def _check_names(names: Sequence[str], include: pathlib.Path | None) -> None:
-    if not names:
-        raise ValueError('tasks is empty; name at least one')
-    twice = [name for name in names if names.count(name) > 1]
-    if twice:
-        raise ValueError(f'tasks names {twice[0]!r} twice')
-    if include is not None and not include.is_dir():
-        raise FileNotFoundError(f'include is {include}; it must be a folder of task YAML files')
-
-
 def _manager(
     names: Sequence[str],
     include: pathlib.Path | None,
@@ -200,17 +213,3 @@ def _root() -> pathlib.Path:
     import lm_eval.tasks
 
     return pathlib.Path(lm_eval.tasks.__file__).parent
-
-
-def _is_ours(name: str, manager: Any) -> bool:
-    """True for lm_eval's own task, False for one of `include` of the same name."""
-    return pathlib.Path(manager.task_index[name].yaml_path).is_relative_to(_root())
-
-
-def _unknown(names: list[str], include: pathlib.Path | None, built_in: bool) -> str:
-    places = [f'Table 1 ({", ".join(TABLE_1)})']
-    if include is not None:
-        places.append(f'the YAML files in {include} (one that cannot be read is not looked at)')
-    if built_in:
-        places.append('the tasks, groups and tags that lm_eval has')
-    return f'task {", ".join(map(repr, names))} is unknown; looked up in: {"; ".join(places)}'

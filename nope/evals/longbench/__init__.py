@@ -7,6 +7,15 @@
 from nope.evals.longbench.datasets import DATASETS, Dataset
 from nope.evals.longbench.evaluation import run
 from nope.evals.longbench.prompts import prompt_budget
-from nope.evals.longbench.reading import Sample, check, found_in, read
+from nope.evals.longbench.reading import LongBenchSample, check, found_in, read
 
-__all__ = ['DATASETS', 'Dataset', 'Sample', 'check', 'found_in', 'prompt_budget', 'read', 'run']
+__all__ = [
+    'DATASETS',
+    'Dataset',
+    'LongBenchSample',
+    'check',
+    'found_in',
+    'prompt_budget',
+    'read',
+    'run',
+]

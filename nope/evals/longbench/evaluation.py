@@ -15,8 +15,8 @@ from nope.evals.forward import Progress
 from nope.evals.generation import Generator, Options
 from nope.evals.longbench import metrics
 from nope.evals.longbench.datasets import DATASETS, Dataset
-from nope.evals.longbench.prompts import Prompt, check_settings, prompt
-from nope.evals.longbench.reading import Sample
+from nope.evals.longbench.prompts import LongBenchPrompt, check_settings, prompt
+from nope.evals.longbench.reading import LongBenchSample
 from nope.evals.samples import SampleLog
 from nope.records import Measure, Records
 
@@ -28,7 +28,7 @@ BEAMS = 5
 def run(
     generator: Generator,
     tokenizer: Tokenizer,
-    samples: Sequence[Sample],
+    samples: Sequence[LongBenchSample],
     *,
     max_length: int,
     beams: int = BEAMS,
@@ -54,22 +54,54 @@ def run(
     ValueError, before anything is generated, for settings that do not fit each other or the
     tokenizer, and for a log that belongs to other samples.
     """
-    _check(tokenizer, samples, max_length, beams, bos, window, batch_size)
-    waiting = [sample for sample in samples if not _is_answered(sample, log)]
+    if not samples:
+        raise ValueError('samples is empty; it must have one or more')
+    check_settings(tokenizer, max_length, bos)
+    for name, value in (('beams', beams), ('batch_size', batch_size)):
+        if value < 1:
+            raise ValueError(f'{name} is {value}; it must be at least 1')
+    waiting = []
+    for sample in samples:
+        if sample.key not in log:
+            waiting.append(sample)
+        elif log[sample.key]['answers'] != list(sample.answers):
+            raise ValueError(f'log has other references for {sample.key!r}: it is of other files')
     logger.info('%d of %d samples are answered', len(samples) - len(waiting), len(samples))
     asked = [
         prompt(sample, tokenizer, max_length=max_length, bos=bos, chat=chat) for sample in waiting
     ]
-    _check_fit(waiting, asked, window)
-    for dataset, batch in progress(_batches(waiting, asked, batch_size)):
+    entries: dict[str, list[tuple[LongBenchSample, LongBenchPrompt]]] = {}
+    for sample, each in zip(waiting, asked, strict=True):
+        # A cut prompt may be longer than max_length.
+        new = DATASETS[sample.dataset].new_tokens
+        if window is not None and max(len(each.ids), max_length) + new > window:
+            raise ValueError(
+                f'max_length is {max_length} and the prompt of {sample.key!r} has '
+                f'{len(each.ids)} tokens; with {new} of its answer neither may exceed the window, '
+                f'{window}'
+            )
+        entries.setdefault(sample.dataset, []).append((sample, each))
+    batches = []
+    for name, of_one in entries.items():
+        of_one.sort(key=lambda entry: -len(entry[1].ids))
+        starts = range(0, len(of_one), batch_size)
+        batches += [(DATASETS[name], of_one[start : start + batch_size]) for start in starts]
+    for dataset, batch in progress(batches):
         prompts = [each.ids for _, each in batch]
         found = generator.generate(prompts, options(dataset, tokenizer, beams))
-        log.append(
-            {
-                sample.key: _row(dataset, sample, each, tokenizer.decode(new))
-                for (sample, each), new in zip(batch, found, strict=True)
+        rows = {}
+        for (sample, each), ids in zip(batch, found, strict=True):
+            given = dataset.metric, tokenizer.decode(ids), sample.answers, sample.classes
+            rows[sample.key] = {
+                'dataset': sample.dataset,
+                'index': sample.index,
+                'prediction': given[1],
+                'score': metrics.score(*given, first_line_only=dataset.first_line_only),
+                'answers': list(sample.answers),
+                'prompt_tokens': len(each.ids),
+                'truncated': each.truncated,
             }
-        )
+        log.append(rows)
     begins = bool(prefix_of(tokenizer, bos))
     return _records(samples, log, {'max_length': max_length, 'beams': beams, 'bos': begins})
 
@@ -106,83 +138,9 @@ def newline_id(tokenizer: Tokenizer) -> int | None:
     return None
 
 
-def _check(
-    tokenizer: Tokenizer,
-    samples: Sequence[Sample],
-    max_length: int,
-    beams: int,
-    bos: bool | None,
-    window: int | None,
-    batch_size: int,
-) -> None:
-    if not samples:
-        raise ValueError('samples is empty; it must have one or more')
-    check_settings(tokenizer, max_length, bos)
-    for name, value in (('beams', beams), ('batch_size', batch_size)):
-        if value < 1:
-            raise ValueError(f'{name} is {value}; it must be at least 1')
-    longest = max((DATASETS[s.dataset] for s in samples), key=lambda d: d.new_tokens)
-    if window is not None and max_length + longest.new_tokens > window:
-        raise ValueError(
-            f'max_length is {max_length}; with the {longest.new_tokens} tokens of an answer of '
-            f'{longest.name} it must not exceed the window, {window}'
-        )
-
-
-def _is_answered(sample: Sample, log: SampleLog) -> bool:
-    """ValueError where the log has an answer to another question."""
-    if sample.key not in log:
-        return False
-    if log[sample.key]['answers'] != list(sample.answers):
-        raise ValueError(f'log has other references for {sample.key!r}: it is of other files')
-    return True
-
-
-def _check_fit(samples: Sequence[Sample], asked: Sequence[Prompt], window: int | None) -> None:
-    """A cut prompt may be longer than max_length."""
-    for sample, each in zip(samples, asked, strict=True):
-        new = DATASETS[sample.dataset].new_tokens
-        if window is not None and len(each.ids) + new > window:
-            raise ValueError(
-                f'the prompt of {sample.key!r} has {len(each.ids)} tokens; with {new} of its '
-                f'answer it must not exceed the window, {window}: max_length must be lower'
-            )
-
-
-def _batches(
-    samples: Sequence[Sample], asked: Sequence[Prompt], batch_size: int
-) -> list[tuple[Dataset, list[tuple[Sample, Prompt]]]]:
-    """Samples of one data set and of similar length, longest first."""
-    entries: dict[str, list[tuple[Sample, Prompt]]] = {}
-    for sample, each in zip(samples, asked, strict=True):
-        entries.setdefault(sample.dataset, []).append((sample, each))
-    batches = []
-    for name, of_one in entries.items():
-        of_one.sort(key=lambda entry: -len(entry[1].ids))
-        for start in range(0, len(of_one), batch_size):
-            batches.append((DATASETS[name], of_one[start : start + batch_size]))
-    return batches
-
-
-def _row(dataset: Dataset, sample: Sample, each: Prompt, prediction: str) -> dict[str, Any]:
-    return {
-        'dataset': sample.dataset,
-        'index': sample.index,
-        'prediction': prediction,
-        'score': metrics.score(
-            dataset.metric,
-            prediction,
-            sample.answers,
-            sample.classes,
-            first_line_only=dataset.first_line_only,
-        ),
-        'answers': list(sample.answers),
-        'prompt_tokens': len(each.ids),
-        'truncated': each.truncated,
-    }
-
-
-def _records(samples: Sequence[Sample], log: SampleLog, attributes: dict[str, Any]) -> Records:
+def _records(
+    samples: Sequence[LongBenchSample], log: SampleLog, attributes: dict[str, Any]
+) -> Records:
     rows = [log[sample.key] for sample in samples]
     names = [name for name in DATASETS if any(row['dataset'] == name for row in rows)]
     scores = [[row['score'] for row in rows if row['dataset'] == name] for name in names]

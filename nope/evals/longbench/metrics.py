@@ -39,10 +39,10 @@ def qa_f1(prediction: str, truth: str, *, classes: Sequence[str] = ()) -> float:
 def rouge_l(prediction: str, truth: str, *, classes: Sequence[str] = ()) -> float:
     """ROUGE-L over sentences, as version 1.0.1 of the package `rouge`; `classes` unused.
 
-    Words count once each: recall and precision are shares of the distinct words of either
-    text, and the words in common are the union over all pairs of sentences of one longest
-    common subsequence. Just below 1 for equal texts (1e-8 stands in the denominator). 0 where
-    a text has no sentence, and where two sentences are so long that the package fails.
+    Words count once each: recall and precision are shares of the distinct words of either text, and
+    the words in common are the union over all pairs of sentences of one longest common subsequence.
+    Equal texts score just below 1 (1e-8 stands in the denominator). The score is 0 if a text has no
+    sentence, or if sentences are so long that the package fails.
     """
     predicted, true = _sentences(prediction), _sentences(truth)
     if not predicted or not true:
@@ -62,9 +62,9 @@ def rouge_l(prediction: str, truth: str, *, classes: Sequence[str] = ()) -> floa
 def classification(prediction: str, truth: str, *, classes: Sequence[str] = ()) -> float:
     """1 / the number of classes named in the prediction if the true one is, else 0.
 
-    Classes are found as substrings. Those that are a part of the true one do not count, except
-    right behind another such class: the scorer removes them from the list it walks along, and
-    steps over the next. ValueError without classes.
+    Classes are found as substrings. Parts of the true class do not count, except right behind
+    another such class: the scorer removes them from the list it walks along, and steps over the
+    next. ValueError without classes.
     """
     if not classes:
         raise ValueError('classification needs the classes of the data set; none were given')
@@ -98,9 +98,9 @@ def count(prediction: str, truth: str, *, classes: Sequence[str] = ()) -> float:
 def code_sim(prediction: str, truth: str, *, classes: Sequence[str] = ()) -> float:
     """Similarity of the first line of code to the true one, in hundredths; `classes` unused.
 
-    That line is the first after leading newlines without '`', '#' and '//'. 2 M / T with M
-    characters in matching blocks and T in both texts, by difflib with its heuristic for
-    frequent characters. 0 where one is empty.
+    That line is the first after leading newlines without '`', '#' and '//'. The ratio is 2 M / T of
+    M characters in matching blocks and T in both texts, by difflib with its heuristic for frequent
+    characters. An empty text scores 0.
     """
     lines = prediction.lstrip('\n').split('\n')
     marks = ('`', '#', '//')
@@ -162,8 +162,8 @@ def _sentences(text: str) -> list[list[str]]:
 def _common_subsequence(reference: list[str], other: list[str]) -> list[str] | None:
     """One longest common subsequence, last word first; None where the package fails.
 
-    Of several, the one found from the end by taking equal words where they meet, and else
-    dropping a word of the reference only if that is the better choice.
+    Several may be longest. This one is found from the end: equal words are taken, and a word of the
+    reference is dropped only if that is the better choice.
     """
     rows = [[0] * (len(other) + 1)]
     for word in reference:

@@ -12,7 +12,7 @@ from nope.data.chat import Chat, prompt_ids
 from nope.data.prefix import encode_with_bos, prefix_of
 from nope.data.tokenizers import Tokenizer
 from nope.evals.longbench.datasets import CONTINUED, DATASETS, MOST_NEW_TOKENS
-from nope.evals.longbench.reading import Sample
+from nope.evals.longbench.reading import LongBenchSample
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +22,7 @@ _LEAST_MARGIN = 12
 
 
 @dataclasses.dataclass(frozen=True)
-class Prompt:
+class LongBenchPrompt:
     """ids: [n] int32, with the prefix where there is one. truncated: the middle was left out."""
 
     ids: np.ndarray
@@ -32,12 +32,11 @@ class Prompt:
 def prompt_budget(window: int, names: Sequence[str] = tuple(DATASETS)) -> int:
     """The `max_length` of prompts for a model that reads `window` tokens; logged.
 
-    window - 512 - margin, with 512 tokens for the longest answers and a margin of 24 for every
-    1024 of the window, less 12 (at least 12). That is 1500, 3500, 7500, 15500, 17500 and 31500 for
-    2, 4, 8, 16, 18 and 32 x 1024: the published settings, and the two between them that
-    arXiv 2404.12224 needs. One rule for all data sets, also where answers are shorter. A window
-    that is too short for it leaves room for the longest answers of the data sets `names` alone.
-    ValueError for a window without room for these and two tokens.
+    It is window - 512 - margin, with 512 tokens for the longest answers. The margin is 24 for every
+    1024 of the window, less 12, and at least 12. Windows of 2, 4, 8, 16 and 32 x 1024 have the
+    published settings, 18 x 1024 that of arXiv 2404.12224. One rule for all data sets, also where
+    answers are shorter. A window that is too short for it leaves room for the longest answers of
+    the data sets `names` alone. ValueError for a window without room for these and two tokens.
     """
     margin = max(-(-24 * window // 1024) - 12, _LEAST_MARGIN)
     longest = max((DATASETS[name] for name in names), key=lambda dataset: dataset.new_tokens)
@@ -62,19 +61,19 @@ def check_settings(tokenizer: Tokenizer, max_length: int, bos: bool | None) -> N
 
 
 def prompt(
-    sample: Sample,
+    sample: LongBenchSample,
     tokenizer: Tokenizer,
     *,
     max_length: int,
     bos: bool | None,
     chat: Chat | None = None,
-) -> Prompt:
+) -> LongBenchPrompt:
     """Prompt of a sample in its data set's template; a long one is truncated in the middle.
 
-    bos: as `nope.data.prefix` has it; the prefix counts. Of more than max_length ids the first and
-    the last int(max_length / 2) are decoded, each half alone and without special tokens, and the
-    texts tokenised again as one. The result is about as long, not exactly. chat: asks in turns,
-    which do not count, but in the data sets whose prompt is a text to go on with.
+    bos: as `nope.data.prefix` has it; the prefix counts. A longer prompt is cut to its first and
+    last int(max_length / 2) ids. Each half is decoded alone, without special tokens, and the two
+    texts are tokenised again as one. The result is about as long. chat: asks in turns, which do not
+    count. Prompts that a text goes on with are not asked in turns.
     """
     text = DATASETS[sample.dataset].prompt.format(context=sample.context, input=sample.input)
     ids = encode_with_bos(tokenizer, text, bos)
@@ -83,4 +82,4 @@ def prompt(
         half = max_length // 2
         text = tokenizer.decode(ids[:half]) + tokenizer.decode(ids[-half:])
     asks = None if DATASETS[sample.dataset].category in CONTINUED else chat
-    return Prompt(prompt_ids(tokenizer, text, bos, asks), truncated)
+    return LongBenchPrompt(prompt_ids(tokenizer, text, bos, asks), truncated)

@@ -20,11 +20,12 @@ _LAYOUT = (
     'it must hold one file NAME.jsonl for each data set, as the folder data/ of the published '
     'archive, data.zip, does when it is unpacked'
 )
+MOST_SHOWN = 40  # characters of a value in an error
 _FIELDS = ('input', 'context', 'answers', 'all_classes', 'length')
 
 
 @dataclasses.dataclass(frozen=True)
-class Sample:
+class LongBenchSample:
     """One question: `dataset` is a key of DATASETS, `index` counts its samples from 0."""
 
     dataset: str
@@ -48,9 +49,9 @@ def found_in(folder: pathlib.Path) -> tuple[str, ...]:
 def check(folder: pathlib.Path, names: Sequence[str] = tuple(DATASETS)) -> None:
     """Reads the data sets `names` from beginning to end, and refuses what `run` could not use.
 
-    FileNotFoundError where the folder or files are missing (all of them are named); ValueError
-    for unknown names, and for files without samples or with lines that are no samples (file and
-    line are named). Warns where a file has not as many samples as were published.
+    FileNotFoundError names the missing folder or all missing files. ValueError for unknown names
+    and for files without samples. A line that is no sample is named with its file. Warns where a
+    file has not as many samples as were published.
     """
     _check_files(folder, names)
     for name in names:
@@ -66,7 +67,7 @@ def check(folder: pathlib.Path, names: Sequence[str] = tuple(DATASETS)) -> None:
 
 def read(
     folder: pathlib.Path, names: Sequence[str] = tuple(DATASETS), limit: int | None = None
-) -> list[Sample]:
+) -> list[LongBenchSample]:
     """The samples of the data sets `names`, in that order; of each the first `limit`.
 
     Errors as `check`, in what is read; ValueError for a limit below 1.
@@ -96,7 +97,7 @@ def _file(folder: pathlib.Path, name: str) -> pathlib.Path:
     return folder / f'{name}.jsonl'
 
 
-def _samples(folder: pathlib.Path, dataset: Dataset) -> Iterator[Sample]:
+def _samples(folder: pathlib.Path, dataset: Dataset) -> Iterator[LongBenchSample]:
     """Lines of white space alone are no samples."""
     path = _file(folder, dataset.name)
     index = 0
@@ -115,7 +116,7 @@ def _samples(folder: pathlib.Path, dataset: Dataset) -> Iterator[Sample]:
         raise ValueError(f'{path}: there is no sample in it')
 
 
-def _sample(dataset: Dataset, index: int, line: bytes) -> Sample:
+def _sample(dataset: Dataset, index: int, line: bytes) -> LongBenchSample:
     """ValueError saying what is wrong with the line."""
     row = parse_row(line)
     missing = [name for name in _FIELDS if name not in row]
@@ -127,7 +128,7 @@ def _sample(dataset: Dataset, index: int, line: bytes) -> Sample:
     answers, classes = row['answers'], row['all_classes']
     _require(row, 'answers', 'a list of one or more texts', _are_texts(answers) and answers)
     _require(row, 'all_classes', 'null or a list of texts', classes is None or _are_texts(classes))
-    sample = Sample(
+    sample = LongBenchSample(
         dataset=dataset.name,
         index=index,
         input=row['input'],
@@ -142,13 +143,10 @@ def _sample(dataset: Dataset, index: int, line: bytes) -> Sample:
 
 def _require(row: dict[str, Any], field: str, kind: str, fulfilled: object) -> None:
     if not fulfilled:
-        raise ValueError(f'{field} is {_short(row[field])}; it must be {kind}')
+        text = json.dumps(row[field])
+        shown = text if len(text) <= MOST_SHOWN else f'{text[:MOST_SHOWN]} ...'
+        raise ValueError(f'{field} is {shown}; it must be {kind}')
 
 
 def _are_texts(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(text, str) for text in value)
-
-
-def _short(value: Any, most: int = 40) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= most else f'{text[:most]} ...'

@@ -68,22 +68,23 @@ def run(
 
     Documents of at least so many tokens come in order, until budget // length of them are found.
     Measures [length]: `loss` and `perplexity` of all tokens but the first; `key_loss`, the mean
-    over the key tokens of all documents, and `longppl` = exp(key_loss), both NaN where there are
-    none; `key_tokens`, `tokens` (those with a loss) and `documents`, how many there were. Losses
-    are in nats, after all tokens before.
+    over the key tokens of all documents, and `longppl` = exp(key_loss). Both are NaN without key
+    tokens. `key_tokens`, `tokens` (with a loss) and `documents` are counts. Losses are in nats,
+    after all tokens before.
 
-    evaluator: says which tokens are key; None for the model itself. Where its tokenizer is another
-    one, both read the text of the document's first tokens, cut to `length` tokens for the model;
-    rule.short and rule.stride count the evaluator's tokens.
-    log: texts that are in it are not measured again; the others are added batch_size at a time. It
-    belongs to one model, its documents, its evaluator and its rule.
-    Raises ValueError as `check`, before anything is computed, and for a loss that is not finite.
+    evaluator: says which tokens are key; None for the model itself. With another tokenizer, both
+    read the text of the document's first tokens, cut to `length` tokens for the model. rule.short
+    and rule.stride count the evaluator's tokens. log: texts that are in it are not measured again;
+    the others are added batch_size at a time. It belongs to one model, its documents, its evaluator
+    and its rule. Raises ValueError as `check`, before anything is computed, and for a loss that is
+    not finite.
     """
     check(documents.lengths, lengths, rule, budget=budget)
     taken = {n: np.flatnonzero(documents.lengths >= n)[: budget // n] for n in lengths}
     waiting = [(n, d) for n in lengths for d in taken[n].tolist() if _key(n, d) not in log]
     model = Evaluator(generator, tokenizer, '')
-    for batch in progress(_batches(waiting, batch_size)):
+    starts = range(0, len(waiting), batch_size)
+    for batch in progress([waiting[start : start + batch_size] for start in starts]):
         texts = [
             _text(documents, document, length, tokenizer, evaluator) for length, document in batch
         ]
@@ -97,9 +98,9 @@ def run(
     return _records(taken, log, rule, documents, budget, described)
 
 
-class _Text(NamedTuple):
-    """Ids that the model and the evaluator read, int32, and the spans of both [ids, 2] int64, with
-    empty ones for a prefix; None where they read the same tokens."""
+class _JudgedText(NamedTuple):
+    """Ids of the model and of the evaluator, int32, and their spans [ids, 2] int64, empty for a
+    prefix. The spans are None if both read the same tokens."""
 
     tokens: np.ndarray
     judged: np.ndarray
@@ -112,27 +113,22 @@ def _text(
     length: int,
     tokenizer: Tokenizer,
     evaluator: Evaluator | None,
-) -> _Text:
+) -> _JudgedText:
     tokens = documents.windows(np.asarray([document]), np.asarray([length]), length)[0]
     if evaluator is None or evaluator.tokenizer.fingerprint == tokenizer.fingerprint:
-        return _Text(tokens, tokens, None)
+        return _JudgedText(tokens, tokens, None)
     bos = bool(documents.prefix)
     text = tokenizer.decode(tokens[len(documents.prefix) :])
-    own, judged = (_framed(each, text, bos) for each in (tokenizer, evaluator.tokenizer))
-    return _Text(own[0][:length], judged[0], (own[1][:length], judged[1]))
-
-
-def _framed(tokenizer: Tokenizer, text: str, bos: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Ids and spans of a text, after the prefix where `bos` is on."""
-    ids, spans = encode_spans(tokenizer, text)
-    before = encode_with_bos(tokenizer, '', bos)
-    return np.concatenate([before, ids]), np.concatenate(
-        [np.zeros((len(before), 2), np.int64), spans]
-    )
+    ids, spans = [], []
+    for each in (tokenizer, evaluator.tokenizer):
+        before, (own, places) = encode_with_bos(each, '', bos), encode_spans(each, text)
+        ids.append(np.concatenate([before, own]))
+        spans.append(np.concatenate([np.zeros((len(before), 2), np.int64), places]))
+    return _JudgedText(ids[0][:length], ids[1], (spans[0][:length], spans[1]))
 
 
 def _measure(
-    model: Evaluator, judge: Evaluator, texts: Sequence[_Text], rule: Rule, *, bos: bool
+    model: Evaluator, judge: Evaluator, texts: Sequence[_JudgedText], rule: Rule, *, bos: bool
 ) -> list[dict[str, Any]]:
     """Row of every text: tokens, loss, key_tokens, key_loss (0 where there are none)."""
     losses = _full(model.generator, [text.tokens for text in texts])
@@ -188,10 +184,6 @@ def _short(
 def _key(length: int, document: int) -> str:
     """Name of a text in a `SampleLog`."""
     return f'{length}/{document}'
-
-
-def _batches(waiting: Sequence[tuple[int, int]], size: int) -> list[list[tuple[int, int]]]:
-    return [list(waiting[start : start + size]) for start in range(0, len(waiting), size)]
 
 
 def _records(

@@ -22,7 +22,7 @@ Row = Mapping[str, Any]
 
 
 @dataclasses.dataclass(frozen=True)
-class Question:
+class PasskeyQuestion:
     """One test of one cell.
 
     length: nominal tokens of prompt and answer. depth: the cell's, 0.0 .. 0.9. position: where
@@ -48,8 +48,8 @@ class Question:
 
 def questions(
     max_length: int, seed: int, tests: int, lengths: Sequence[int] = ()
-) -> tuple[Question, ...]:
-    """Those of `keys.plan`, longest first: the first `tests` of each cell.
+) -> tuple[PasskeyQuestion, ...]:
+    """The first `tests` questions of each cell of `keys.plan`, longest first.
 
     lengths: chosen ones, in tokens, in place of the plan's 16 (`keys.plan_of_lengths`).
     The plan is drawn in full whatever `tests` is, so that fewer tests are a part of more.
@@ -59,7 +59,7 @@ def questions(
         raise ValueError(f'tests is {tests}; it must be in 1 .. {keys.TESTS}')
     check_seed(seed)
     return tuple(
-        Question(cell.length, cell.depth, test, cell.positions[test], cell.keys[test])
+        PasskeyQuestion(cell.length, cell.depth, test, cell.positions[test], cell.keys[test])
         for cell in (
             keys.plan_of_lengths(lengths, seed) if lengths else keys.plan(max_length, seed)
         )
@@ -68,8 +68,8 @@ def questions(
 
 
 def keep_fitting(
-    asked: Sequence[Question], fits: Callable[[Question], bool], max_length: int
-) -> tuple[Question, ...]:
+    asked: Sequence[PasskeyQuestion], fits: Callable[[PasskeyQuestion], bool], max_length: int
+) -> tuple[PasskeyQuestion, ...]:
     """The questions of those lengths at which every question fits, in the same order.
 
     ValueError, naming max_length, where there is no such length.
@@ -84,31 +84,27 @@ def keep_fitting(
 
 
 def answer_missing(
-    asked: Sequence[Question],
+    asked: Sequence[PasskeyQuestion],
     log: SampleLog,
-    answer: Callable[[Sequence[Question]], Sequence[Row]],
+    answer: Callable[[Sequence[PasskeyQuestion]], Sequence[Row]],
     progress: Progress,
 ) -> None:
     """Has `answer` make the rows that the log lacks, of one length at a time, and logs them."""
     missing = [question for question in asked if question.name not in log]
-    for chunk in progress(_chunks(missing)):
-        rows = answer(chunk)
-        log.append({question.name: row for question, row in zip(chunk, rows, strict=True)})
-
-
-def _chunks(missing: Sequence[Question]) -> list[list[Question]]:
-    chunks: list[list[Question]] = []
+    chunks: list[list[PasskeyQuestion]] = []
     for question in missing:
         fitting = max(CHUNK_TOKENS // question.length, 1)
         if chunks and chunks[-1][0].length == question.length and len(chunks[-1]) < fitting:
             chunks[-1].append(question)
         else:
             chunks.append([question])
-    return chunks
+    for chunk in progress(chunks):
+        rows = answer(chunk)
+        log.append({question.name: row for question, row in zip(chunk, rows, strict=True)})
 
 
 def tabulate(
-    asked: Sequence[Question], log: SampleLog, score: str
+    asked: Sequence[PasskeyQuestion], log: SampleLog, score: str
 ) -> tuple[dict[str, Measure], dict[str, np.ndarray]]:
     """Measures and coordinates of the records that the log's rows make.
 

@@ -20,7 +20,7 @@ TESTS = 10
 
 
 @dataclasses.dataclass(frozen=True)
-class Cell:
+class DepthCell:
     """Tests of one nominal length, in tokens, and one depth, a share of it (0.0 .. 0.9).
 
     `positions[i]` is where test i hides `keys[i]`, in tokens from the start of the prompt; the
@@ -33,12 +33,12 @@ class Cell:
     keys: tuple[str, ...]
 
 
-def plan(max_length: int, seed: int = 42) -> tuple[Cell, ...]:
-    """The 160 cells of 10 tests: lengths max_length, ..., max_length / 16, each at 10 depths.
+def plan(max_length: int, seed: int = 42) -> tuple[DepthCell, ...]:
+    """The 160 cells of 10 tests: 16 lengths down from max_length, each at 10 depths.
 
-    One stream of numpy's legacy generator serves them all: for every cell, longest first and
-    depths from 0.0, the positions and then the keys. max_length is in tokens; ValueError
-    unless it is a multiple of 16, and at least 160 (a depth is then a token or more).
+    One stream of numpy's legacy generator serves all cells, longest first and depths from 0.0: the
+    positions and then the keys. ValueError unless max_length, in tokens, is a multiple of 16 and at
+    least 160. A depth is then a token or more.
     """
     if max_length % LENGTHS or max_length < LENGTHS * DEPTHS:
         raise ValueError(
@@ -51,7 +51,7 @@ def plan(max_length: int, seed: int = 42) -> tuple[Cell, ...]:
     return tuple(cell for length in lengths for cell in _cells(length, generator))
 
 
-def plan_of_lengths(lengths: Sequence[int], seed: int = 42) -> tuple[Cell, ...]:
+def plan_of_lengths(lengths: Sequence[int], seed: int = 42) -> tuple[DepthCell, ...]:
     """The cells of 10 tests at chosen `lengths`, in tokens, longest first, each at 10 depths.
 
     Every length has a generator of its own, seeded by `seed` and the length: other lengths change
@@ -68,13 +68,13 @@ def plan_of_lengths(lengths: Sequence[int], seed: int = 42) -> tuple[Cell, ...]:
     )
 
 
-def _cells(length: int, generator: np.random.RandomState) -> Iterator[Cell]:
-    """Those of one length, depths from 0.0: positions and then keys, drawn as they are asked."""
+def _cells(length: int, generator: np.random.RandomState) -> Iterator[DepthCell]:
+    """Cells of one length, depths from 0.0. Their positions and then keys are drawn in turn."""
     band = length // DEPTHS
     for depth in range(DEPTHS):
         positions = generator.randint(depth * band, (depth + 1) * band, TESTS)
         keys = generator.randint(KEYS.start, KEYS.stop, TESTS)
-        yield Cell(
+        yield DepthCell(
             length=length,
             depth=depth / DEPTHS,
             positions=tuple(positions.tolist()),

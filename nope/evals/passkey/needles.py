@@ -16,8 +16,8 @@ import numpy as np
 from nope.data import Tokenizer, encode_with_bos
 from nope.data.templates import FILLER, KEYS, NAMED, NAMES, TEXT, Template
 from nope.evals.passkey import cells, keys
-from nope.evals.passkey.cells import Question
-from nope.evals.passkey.retrieval import Prompt, answer_ids
+from nope.evals.passkey.cells import PasskeyQuestion
+from nope.evals.passkey.retrieval import PasskeyPlan, PasskeyPrompt, answer_ids
 
 
 class Needle(NamedTuple):
@@ -28,19 +28,12 @@ class Needle(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class NeedlesPlan:
-    """Questions that fit, longest first, and their tokenisation; made by `plan`."""
+class NeedlesPlan(PasskeyPlan):
+    """The plan of several keys, or of real text; made by `plan`."""
 
-    template: Template
-    tokenizer: Tokenizer
-    max_length: int
-    seed: int
-    bos: bool | None
-    tests: int
-    needles: int
-    alike: bool
-    texts: Mapping[int, np.ndarray] | None
-    questions: tuple[Question, ...]
+    needles: int = 1
+    alike: bool = False
+    texts: Mapping[int, np.ndarray] | None = None
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -51,7 +44,7 @@ class NeedlesPlan:
             'haystack': FILLER if self.texts is None else TEXT,
         }
 
-    def prompt(self, question: Question) -> Prompt:
+    def prompt(self, question: PasskeyQuestion) -> PasskeyPrompt:
         """The ids of one question, whose draws follow from the seed and its place alone."""
         draw, (task, *facts, ask, answer), room = self._alone(question)
         if room < 0:
@@ -69,14 +62,14 @@ class NeedlesPlan:
         for i in order:
             pieces += [hay[begin : places[i] * unit], facts[i]]
             begin = places[i] * unit
-        return Prompt(np.concatenate([*pieces, hay[begin:], ask]).astype(np.int32), answer)
+        return PasskeyPrompt(np.concatenate([*pieces, hay[begin:], ask]).astype(np.int32), answer)
 
-    def fits(self, question: Question) -> bool:
+    def fits(self, question: PasskeyQuestion) -> bool:
         """Whether its keys, as this tokenizer counts them, leave room for the rest."""
         return self._alone(question)[2] >= 0
 
     def _alone(
-        self, question: Question
+        self, question: PasskeyQuestion
     ) -> tuple[np.random.RandomState, tuple[np.ndarray, ...], int]:
         """The draws after those of keys and names; ids of the task, of each key's statement, of the
         question and of the answer; and the tokens that these leave for the haystack."""
@@ -92,7 +85,7 @@ class NeedlesPlan:
         )
         return draw, ids, question.length - sum(map(len, ids))
 
-    def _haystack(self, question: Question, room: int) -> tuple[int, np.ndarray]:
+    def _haystack(self, question: PasskeyQuestion, room: int) -> tuple[int, np.ndarray]:
         """Tokens of a piece that no key cuts, and at most `room` tokens of such pieces."""
         if self.texts is None:
             filler = self._ids(self.template.filler)
@@ -129,9 +122,8 @@ def plan(
         raise ValueError(f'needles is {needles}; it must be in 1 .. {len(NAMES)}')
     template = form(template, needles)
     every = cells.questions(max_length, seed, tests, lengths)
-    found = NeedlesPlan(
-        template, tokenizer, max_length, seed, bos, tests, needles, alike, texts, every
-    )
+    given = template, tokenizer, max_length, seed, bos, tests, every
+    found = NeedlesPlan(*given, needles=needles, alike=alike, texts=texts)
     asked = cells.keep_fitting(every, found.fits, max_length)
     if lengths and len(asked) < len(every):
         least = shortest(template, tokenizer, bos, needles)
@@ -167,14 +159,13 @@ def draw_needles(draw: np.random.RandomState, key: str, needles: int, alike: boo
         return [Needle('', key)]
     found = [key]
     while len(found) < needles:
-        other = _one_digit_off(draw, key) if alike else str(draw.randint(KEYS.start, KEYS.stop))
+        if alike:
+            place = draw.randint(len(key))
+            digit = draw.randint(1 if place == 0 else 0, 10)
+            other = f'{key[:place]}{digit}{key[place + 1 :]}'
+        else:
+            other = str(draw.randint(KEYS.start, KEYS.stop))
         if other not in found:
             found.append(other)
     names = draw.permutation(list(NAMES)).tolist()
     return [Needle(name, each) for name, each in zip(names, found, strict=False)]
-
-
-def _one_digit_off(draw: np.random.RandomState, key: str) -> str:
-    place = draw.randint(len(key))
-    digit = draw.randint(1 if place == 0 else 0, 10)
-    return f'{key[:place]}{digit}{key[place + 1 :]}'

@@ -6,8 +6,8 @@ The protocol is that of arXiv 2404.12224; `nope.evals.passkey.keys` has its arit
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,41 +17,17 @@ from nope.data.templates import Template
 from nope.evals.forward import Progress
 from nope.evals.generation import Generator
 from nope.evals.passkey import cells, keys
-from nope.evals.passkey.cells import Question
+from nope.evals.passkey.cells import PasskeyQuestion
 from nope.evals.passkey.keys import PieceCounts
 from nope.evals.samples import SampleLog
 from nope.records import Records
 
 
-class Prompt(NamedTuple):
+class PasskeyPrompt(NamedTuple):
     """Token ids, int32: of a prompt, with BOS if it has one, and of its answer."""
 
     ids: np.ndarray
     answer: np.ndarray
-
-
-class Plan(Protocol):
-    """Questions and their tokenisation, as `run` asks them.
-
-    facts: attributes of its records besides those that any plan has.
-    """
-
-    @property
-    def template(self) -> Template: ...
-    @property
-    def max_length(self) -> int: ...
-    @property
-    def seed(self) -> int: ...
-    @property
-    def bos(self) -> bool | None: ...
-    @property
-    def tests(self) -> int: ...
-    @property
-    def questions(self) -> tuple[Question, ...]: ...
-    @property
-    def facts(self) -> Mapping[str, Any]: ...
-
-    def prompt(self, question: Question, /) -> Prompt: ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,15 +40,15 @@ class PasskeyPlan:
     seed: int
     bos: bool | None
     tests: int
-    questions: tuple[Question, ...]
+    questions: tuple[PasskeyQuestion, ...]
     chat: Chat | None = None
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Attributes of its records besides those that any plan has."""
+        """Attributes of its records besides those of any plan."""
         return {}
 
-    def prompt(self, question: Question) -> Prompt:
+    def prompt(self, question: PasskeyQuestion) -> PasskeyPrompt:
         """The ids of one question. ValueError where the prompt exceeds its room, which takes a
         tokenizer that cuts a piece into more tokens inside a text than alone."""
         counts = piece_counts(self.template, self.tokenizer, question.key, self.bos, self.chat)
@@ -86,7 +62,7 @@ class PasskeyPlan:
                 f'length {question.length} leaves beside the answer: this tokenizer needs more '
                 'tokens for a piece of the prompt inside it than alone'
             )
-        return Prompt(ids, answer_ids(self.template, self.tokenizer, question.key))
+        return PasskeyPrompt(ids, answer_ids(self.template, self.tokenizer, question.key))
 
 
 def plan(
@@ -105,11 +81,11 @@ def plan(
     max_length: in tokens, as in `keys.plan`. tests: how many of a cell's ten are asked, the first
     ones. lengths: chosen ones up to max_length, in tokens, in place of the 16. chat: asks in turns,
     which count. Lengths without room for a prompt and its answer are left out; the others keep
-    their positions and keys. ValueError where none has room, or one that was chosen has none, where
-    bos is on and the tokenizer has no BOS, and where a prompt would exceed its length.
+    their positions and keys. ValueError if no length, or not every chosen one, has room; if bos is
+    on and the tokenizer has no BOS; and if a prompt would exceed its length.
     """
 
-    def fits(question: Question) -> bool:
+    def fits(question: PasskeyQuestion) -> bool:
         return shortest(template, tokenizer, bos, question.key, chat) <= question.length
 
     every = cells.questions(max_length, seed, tests, lengths)
@@ -162,10 +138,9 @@ def answer_ids(template: Template, tokenizer: Tokenizer, key: str, name: str = '
     name: of the key, where the template has names.
 
     That is what encoding prompt and answer together adds to the prompt alone. With Llama's
-    tokenizer it is what the protocol compares, the key encoded alone, whose first token is the
-    space that such tokenizers put in front of any text; bytes and byte-level pieces put none
-    there, and have it from the answer. ValueError where the end of the question and the answer
-    share a token, so that no ids follow the prompt.
+    tokenizer it is the key encoded alone, as in the protocol: its first token is the space in front
+    of any text. Bytes and byte-level pieces have that space from the answer. ValueError where the
+    end of the question and the answer share a token, so that no ids follow the prompt.
     """
     prompt = template.task + template.state(key, name) + template.ask(name)
     before = tokenizer.encode(prompt)
@@ -181,7 +156,7 @@ def answer_ids(template: Template, tokenizer: Tokenizer, key: str, name: str = '
 
 def run(
     generator: Generator,
-    plan: Plan,
+    plan: PasskeyPlan,
     log: SampleLog,
     *,
     window: int,
@@ -199,14 +174,16 @@ def run(
     again. window: tokens up to which the model's context reaches, for the records' attributes.
     """
 
-    def answer(chunk: Sequence[Question]) -> list[dict[str, Any]]:
+    def answer(chunk: Sequence[PasskeyQuestion]) -> list[dict[str, Any]]:
         prompts = [plan.prompt(question) for question in chunk]
         asked = [p.ids for p in prompts], [p.answer for p in prompts]
+        rows = []
         scores = generator.score(*asked, written=True)
-        return [
-            _row(question, prompt, score.greedy)
-            for question, prompt, score in zip(chunk, prompts, scores, strict=True)
-        ]
+        for question, prompt, score in zip(chunk, prompts, scores, strict=True):
+            matched = int(np.logical_and.accumulate(score.greedy).sum())
+            found = {'correct': matched == len(prompt.answer), 'matched': matched}
+            rows.append({**question.place, **found, 'tokens': len(prompt.ids)})
+        return rows
 
     cells.answer_missing(plan.questions, log, answer, progress)
     measures, coordinates = cells.tabulate(plan.questions, log, 'correct')
@@ -221,13 +198,3 @@ def run(
         **plan.facts,
     }
     return Records(attributes, measures, coordinates)
-
-
-def _row(question: Question, prompt: Prompt, greedy: np.ndarray) -> dict[str, Any]:
-    matched = int(np.logical_and.accumulate(greedy).sum())
-    return {
-        **question.place,
-        'correct': matched == len(prompt.answer),
-        'matched': matched,
-        'tokens': len(prompt.ids),
-    }

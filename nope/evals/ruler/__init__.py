@@ -1,9 +1,9 @@
 """RULER v1 (arXiv 2404.06654): 13 tasks that ask for what is stated in long prompts."""
 
-from nope.evals.ruler.building import build
 from nope.evals.ruler.corpora import FILES, Corpora
 from nope.evals.ruler.evaluation import effective, options, run
-from nope.evals.ruler.prompts import SAMPLES, SEED, Plan
+from nope.evals.ruler.prompts import SAMPLES, SEED, build
+from nope.evals.ruler.prompts import RulerPlan as Plan
 from nope.evals.ruler.tasks import FREE, TASKS
 from nope.evals.ruler.vocabulary import load as load_words
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from nope.evals.answers import Sample
 from nope.evals.ruler import fitting
 from nope.evals.ruler.corpora import WORDS
-from nope.evals.ruler.fitting import Drawn, Request
+from nope.evals.ruler.fitting import Drawn, PromptSource, Request
 
 QUESTION = (
     'Below is a numbered list of words. In these words, some appear more often than others. '
@@ -37,14 +37,13 @@ class CommonWords:
     files = ()
 
     def samples(self, request: Request) -> Iterator[Sample]:
-        return fitting.samples(_Source(self, request), request, self.budget)
+        return fitting.samples(_WordLists(self, request), request, self.budget)
 
 
-class _Source:
+class _WordLists(PromptSource):
     """Sizes are different words. More than the vocabulary has come from the user's list."""
 
     step = 10
-    example = 0
 
     def __init__(self, task: CommonWords, request: Request) -> None:
         self._task = task
@@ -59,10 +58,7 @@ class _Source:
     def largest(self, length: int, count: Callable[[str], int]) -> int:
         most = max(len(self._words), len(self._more))
         size = min(ESTIMATED, most)
-        return min(int(length // fitting.per_unit(self, size, count)) * 2, most)
-
-    def trial(self, size: int) -> str:
-        return self.draw(0, size).text
+        return min(int(length // self.per_unit(size, count)) * 2, most)
 
     def draw(self, index: int, size: int) -> Drawn:
         task = self._task

@@ -27,7 +27,7 @@ FILES = {
 }
 
 
-class Question(NamedTuple):
+class DocumentQuestion(NamedTuple):
     """own: numbers of the documents that come with it. near: of those from the same article."""
 
     text: str
@@ -36,10 +36,10 @@ class Question(NamedTuple):
     near: tuple[int, ...]
 
 
-class Asked(NamedTuple):
+class QuestionSet(NamedTuple):
     """documents: all of a data set, each once, sorted."""
 
-    asked: list[Question]
+    asked: list[DocumentQuestion]
     documents: list[str]
 
 
@@ -90,7 +90,7 @@ class Corpora:
             raise self._error(WORDS, 'it holds something else')
         return list(data.values())
 
-    def questions(self, name: str) -> Asked:
+    def questions(self, name: str) -> QuestionSet:
         """Of SQUAD or HOTPOTQA."""
         if name not in self._questions:
             read = {SQUAD: _squad, HOTPOTQA: _hotpotqa}[name]
@@ -106,7 +106,7 @@ class Corpora:
         return self._questions[name]
 
     @functools.cached_property
-    def _questions(self) -> dict[str, Asked]:
+    def _questions(self) -> dict[str, QuestionSet]:
         return {}
 
     def _read(self, name: str) -> Any:
@@ -122,7 +122,7 @@ class Corpora:
         return ValueError(f'{self._folder}/{name}: {what}; it must hold {FILES[name]}')
 
 
-def _squad(data: Any) -> Asked:
+def _squad(data: Any) -> QuestionSet:
     """Those that have an answer; near are the other paragraphs of an article."""
     articles = [
         [(_text(p['context']), p['qas']) for p in article['paragraphs']] for article in data['data']
@@ -130,7 +130,7 @@ def _squad(data: Any) -> Asked:
     documents = sorted({context for article in articles for context, _ in article})
     number = {document: i for i, document in enumerate(documents)}
     asked = [
-        Question(
+        DocumentQuestion(
             _text(qa['question']),
             tuple(_text(answer['text']) for answer in qa['answers']),
             (number[context],),
@@ -141,17 +141,17 @@ def _squad(data: Any) -> Asked:
         for qa in qas
         if not qa['is_impossible']
     ]
-    return Asked(_answered(asked), documents)
+    return QuestionSet(_answered(asked), documents)
 
 
-def _hotpotqa(data: Any) -> Asked:
+def _hotpotqa(data: Any) -> QuestionSet:
     contexts = [
         [f'{_text(title)}\n{"".join(parts)}' for title, parts in row['context']] for row in data
     ]
     documents = sorted({document for context in contexts for document in context})
     number = {document: i for i, document in enumerate(documents)}
     asked = [
-        Question(
+        DocumentQuestion(
             _text(row['question']),
             (_text(row['answer']),),
             tuple(number[document] for document in context),
@@ -159,10 +159,10 @@ def _hotpotqa(data: Any) -> Asked:
         )
         for row, context in zip(data, contexts, strict=True)
     ]
-    return Asked(_answered(asked), documents)
+    return QuestionSet(_answered(asked), documents)
 
 
-def _answered(asked: list[Question]) -> list[Question]:
+def _answered(asked: list[DocumentQuestion]) -> list[DocumentQuestion]:
     without = [question.text for question in asked if not question.answers]
     if without:
         raise ValueError(f'the question {without[0]!r} has no answers')

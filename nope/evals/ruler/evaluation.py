@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from nope.evals import answers
 from nope.evals.forward import Progress
 from nope.evals.generation import Generator, Options
 from nope.evals.ruler import metrics
-from nope.evals.ruler.prompts import Plan
+from nope.evals.ruler.prompts import RulerPlan
 from nope.evals.ruler.tasks import TASKS
 from nope.evals.samples import SampleLog
 from nope.records import Measure, Records
@@ -24,7 +25,7 @@ BASE_SHARE = 0.85  # of the average at the shortest length (NoLiMa, arXiv 2502.0
 
 def run(
     generator: Generator,
-    plan: Plan,
+    plan: RulerPlan,
     *,
     log: SampleLog,
     bos: bool | None,
@@ -39,22 +40,27 @@ def run(
     the tokenizer's `stop_ids`. They are logged batch_size at a time, each under 'task/length/index'
     with its prediction, its score in 0 .. 1, what it is to contain, and the tokens of its prompt.
 
-    Measures: `score` [length, task] 0 .. 100; `samples`; `nulls`, how many answers are empty;
-    `tokens`, the mean of prompt and budget without BOS, which is what the length really is;
-    `average` [length], the plain mean of `score` over tasks. Attributes: `effective_length`, the
-    longest of the leading lengths whose average is above 85.6, 0 for none; and
-    `effective_length_of_base`, the longest of those whose average is at least 85 % of the one at
-    the shortest length, 0 where that is 0.
+    Measures: `score` [length, task] 0 .. 100; `samples`; `nulls`, the number of empty answers;
+    `tokens`, the mean of prompt and budget without BOS, the real length; `average` [length], the
+    plain mean of `score` over tasks. Attributes: `effective_length`, the longest length up to which
+    every average is above 85.6, or 0. `effective_length_of_base` asks for 85 % of the average at
+    the shortest length, and is 0 if that is 0.
 
     ValueError, before anything is generated of a part, for prompts that the plan cannot make, and
     for a log of other samples.
     """
     for length, task in plan.parts:
-        part = _part(plan, length, task)  # one at a time: a part may have 250 MB
+        asked = TASKS[task]
+        part = answers.Part(
+            *(task, length, asked.budget, plan.prompts(length, task)),
+            score=functools.partial(_score, task),
+            cleaned=metrics.cleaned,
+            opening=asked.opening,
+        )
         answers.run(
             generator,
             plan.tokenizer,
-            [part],
+            [part],  # one at a time: a part may have 250 MB
             log=log,
             bos=bos,
             chat=chat,
@@ -64,36 +70,27 @@ def run(
     return _records(plan, log, bos)
 
 
+def _score(task: str, prediction: str, sample: answers.Sample) -> float:
+    return metrics.METRICS[TASKS[task].metric](prediction, sample.answers)
+
+
 def options(task: str, tokenizer: Tokenizer) -> Options:
     """Greedy decoding of a task's budget of tokens, up to one of the tokenizer's `stop_ids`."""
     return answers.options(TASKS[task].budget, tokenizer)
 
 
-def _part(plan: Plan, length: int, task: str) -> answers.Part:
-    metric = metrics.METRICS[TASKS[task].metric]
-    return answers.Part(
-        task,
-        length,
-        TASKS[task].budget,
-        plan.prompts(length, task),
-        lambda prediction, sample: metric(prediction, sample.answers),
-        metrics.cleaned,
-        TASKS[task].opening,
-    )
-
-
-def _records(plan: Plan, log: SampleLog, bos: bool | None) -> Records:
+def _records(plan: RulerPlan, log: SampleLog, bos: bool | None) -> Records:
     def over(number: Any) -> np.ndarray:
-        return np.array(
-            [
-                [number(task, _rows(plan, log, length, task)) for task in plan.tasks]
-                for length in plan.lengths
-            ]
-        )
+        found = [
+            number(task, [log[answers.key(task, length, i)] for i in range(plan.samples)])
+            for length, task in plan.parts
+        ]
+        return np.array(found).reshape(len(plan.lengths), len(plan.tasks))
 
     score = over(lambda task, rows: metrics.mean([row['score'] for row in rows]))
     axes = ('length', 'task')
     average = score.mean(axis=1)
+    base = average[int(np.argmin(plan.lengths))]
     return Records(
         attributes={
             'evaluation': 'ruler',
@@ -101,9 +98,14 @@ def _records(plan: Plan, log: SampleLog, bos: bool | None) -> Records:
             'plan_seed': plan.seed,
             'bos': bos,
             'budgets': {task: TASKS[task].budget for task in plan.tasks},
-            'words': plan.vocabulary().name if _needs_words(plan) else None,
+            'words': plan.vocabulary().name if plan.needs_words else None,
             'effective_length': effective(plan.lengths, average.tolist(), PASSED),
-            'effective_length_of_base': _of_base(plan.lengths, average.tolist()),
+            # At least that share, where `effective` asks for more: the next number is passed.
+            'effective_length_of_base': effective(
+                plan.lengths, average.tolist(), np.nextafter(BASE_SHARE * base, -np.inf)
+            )
+            if base
+            else 0,
         },
         measures={
             'score': Measure(score, axes, '0..100'),
@@ -112,7 +114,8 @@ def _records(plan: Plan, log: SampleLog, bos: bool | None) -> Records:
                 over(lambda task, rows: sum(not row['prediction'] for row in rows)), axes, ''
             ),
             'tokens': Measure(
-                over(lambda task, rows: _mean_tokens(rows) + TASKS[task].budget), axes, ''
+                over(lambda task, rows: np.mean([r['tokens'] for r in rows]) + TASKS[task].budget),
+                *(axes, ''),
             ),
             'average': Measure(average, ('length',), '0..100'),
         },
@@ -128,21 +131,3 @@ def effective(lengths: Sequence[int], averages: Sequence[float], passed: float) 
             break
         found = length
     return found
-
-
-def _of_base(lengths: Sequence[int], averages: Sequence[float]) -> int:
-    base = averages[int(np.argmin(lengths))]
-    # At least, where `effective` asks for more: the next number below is passed.
-    return effective(lengths, averages, np.nextafter(BASE_SHARE * base, -np.inf)) if base else 0
-
-
-def _rows(plan: Plan, log: SampleLog, length: int, task: str) -> list[dict[str, Any]]:
-    return [log[answers.key(task, length, index)] for index in range(plan.samples)]
-
-
-def _mean_tokens(rows: Sequence[dict[str, Any]]) -> float:
-    return float(np.mean([row['tokens'] for row in rows]))
-
-
-def _needs_words(plan: Plan) -> bool:
-    return any(TASKS[task].needs_words for task in plan.tasks)

@@ -1,14 +1,15 @@
 """Prompts of a length: how many sentences, words or documents fit, and samples of that size.
 
-The search and the draws follow NVIDIA/RULER's step by step, so that one seed gives its prompts: a
-draw at a size that does not fit takes as much from the random stream as one that does.
+The search and the draws follow NVIDIA/RULER's step by step, so that one seed gives its prompts. A
+draw that does not fit takes as much from the random stream as one that fits.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from nope.evals.answers import Sample
 from nope.evals.ruler.corpora import Corpora
@@ -42,13 +43,7 @@ class Request:
     corpora: Corpora
 
 
-class Trying(Protocol):
-    def trial(self, size: int) -> str:
-        """A prompt of the search."""
-        ...
-
-
-class Source(Trying, Protocol):
+class PromptSource:
     """Draws prompts of one task, from one random stream.
 
     step: the smallest size tried, and by how much the size of a prompt that is too long falls.
@@ -57,29 +52,51 @@ class Source(Trying, Protocol):
 
     step: int
     least: int
-    example: int
+    example: int = 0
 
     def draw(self, index: int, size: int) -> Drawn:
         """The prompt of sample `index`."""
-        ...
+        raise NotImplementedError
+
+    def trial(self, size: int) -> str:
+        """A prompt of the search."""
+        return self.draw(0, size).text
 
     def largest(self, length: int, count: Callable[[str], int]) -> int:
         """The largest size tried, from the tokens of a trial."""
-        ...
+        return int(length / self.per_unit(self.step, count) * 3)
+
+    def per_unit(self, size: int, count: Callable[[str], int]) -> float:
+        """Tokens of a trial, for each of the `size` units it has."""
+        return count(self.trial(size)) / size
 
 
-def samples(source: Source, request: Request, budget: int) -> Iterator[Sample]:
+def samples(source: PromptSource, request: Request, budget: int) -> Iterator[Sample]:
     """Samples 0, 1, ... that fit with `budget` tokens of an answer. ValueError, naming the length,
     where none does."""
     room = request.length - budget
-    size = fitting_size(source, request, room)
-    index = 0
-    while True:
-        yield _fitting(source, request, room, size, index)
-        index += 1
+    largest = fitting_size(source, request, room)
+    for index in itertools.count():
+        size, draws, fewest = largest, 0, None
+        while size >= source.least and draws < MOST_DRAWS:
+            drawn = source.draw(index, size)
+            tokens = request.count(drawn.text)
+            if tokens <= room:
+                yield Sample(drawn.text, drawn.answers, tokens)
+                break
+            fewest = min(tokens, fewest or tokens)
+            if size > source.step:
+                size -= source.step
+            else:
+                draws += 1
+        else:
+            raise ValueError(
+                f'length is {request.length} tokens; the shortest prompt that was drawn has '
+                f'{fewest}, and its answer takes {budget}'
+            )
 
 
-def fitting_size(source: Source, request: Request, room: int) -> int:
+def fitting_size(source: PromptSource, request: Request, room: int) -> int:
     """The largest size found by bisection whose trial takes `room` tokens at most; the smallest
     one tried where none does."""
     low, found = source.step, source.step
@@ -91,26 +108,3 @@ def fitting_size(source: Source, request: Request, room: int) -> int:
         else:
             high = middle - 1
     return found
-
-
-def per_unit(source: Trying, size: int, count: Callable[[str], int]) -> float:
-    """Tokens of a trial, for each of the `size` units it has."""
-    return count(source.trial(size)) / size
-
-
-def _fitting(source: Source, request: Request, room: int, size: int, index: int) -> Sample:
-    draws, fewest = 0, None
-    while size >= source.least and draws < MOST_DRAWS:
-        drawn = source.draw(index, size)
-        tokens = request.count(drawn.text)
-        if tokens <= room:
-            return Sample(drawn.text, drawn.answers, tokens)
-        fewest = min(tokens, fewest or tokens)
-        if size > source.step:
-            size -= source.step
-        else:
-            draws += 1
-    raise ValueError(
-        f'length is {request.length} tokens; the shortest prompt that was drawn has {fewest}, '
-        f'and its answer takes {request.length - room}'
-    )

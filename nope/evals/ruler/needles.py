@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 import random
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from nope.evals.answers import Sample
 from nope.evals.ruler import fitting
 from nope.evals.ruler.corpora import ESSAYS
-from nope.evals.ruler.fitting import Drawn, Request
+from nope.evals.ruler.fitting import Drawn, PromptSource, Request
 from nope.evals.ruler.sentences import split
 
 NEEDLE = 'One of the special magic {kind} for {key} is: {value}.'
@@ -62,13 +62,11 @@ class Needles:
         return (ESSAYS,) if self.haystack == 'essay' else ()
 
     def samples(self, request: Request) -> Iterator[Sample]:
-        return fitting.samples(_Source(self, request), request, self.budget)
+        return fitting.samples(_Haystack(self, request), request, self.budget)
 
 
-class _Source:
+class _Haystack(PromptSource):
     """Sizes are words of essays, and lines of the other haystacks."""
-
-    example = 0
 
     def __init__(self, task: Needles, request: Request) -> None:
         self._task = task
@@ -79,12 +77,6 @@ class _Source:
         short = request.length < fitting.SHORT
         self.step = 500 if task.haystack == 'essay' else 5 if short else 25
         self.least = 1 if task.haystack == 'essay' else max(task.keys, task.queries) * task.values
-
-    def largest(self, length: int, count: Callable[[str], int]) -> int:
-        return int(length / fitting.per_unit(self, self.step, count) * 3)
-
-    def trial(self, size: int) -> str:
-        return self.draw(0, size).text
 
     def draw(self, index: int, size: int) -> Drawn:
         task, needles = self._task, []
@@ -129,15 +121,12 @@ class _Source:
     def _in_lines(self, needles: list[str], size: int) -> str:
         lines = [NOISE] * size
         if self._task.haystack == 'needle':
-            lines = [self._other() for _ in range(size)]
+            kinds = self._task.key, self._task.value
+            lines = [self._needle(*map(self._made, kinds)) for _ in range(size)]
         places = sorted(self._stream.sample(range(size), len(needles)), reverse=True)
         for place, needle in zip(places, needles, strict=True):
             lines.insert(place, needle)
         return '\n'.join(lines)
-
-    def _other(self) -> str:
-        key = self._made(self._task.key)
-        return self._needle(key, self._made(self._task.value))
 
     def _needle(self, key: str, value: str) -> str:
         return NEEDLE.format(kind=self._task.value, key=key, value=value)

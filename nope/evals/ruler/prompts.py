@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import dataclasses
 import itertools
 import json
 import logging
+import multiprocessing
 import pathlib
 import time
 from collections.abc import Sequence
@@ -13,6 +15,7 @@ from collections.abc import Sequence
 from nope.data import digest
 from nope.data.tokenizers import Tokenizer
 from nope.evals.answers import Sample
+from nope.evals.forward import Progress
 from nope.evals.ruler import vocabulary
 from nope.evals.ruler.corpora import Corpora
 from nope.evals.ruler.fitting import Request
@@ -23,11 +26,12 @@ from nope.runtime import files, processes
 log = logging.getLogger(__name__)
 
 SAMPLES, SEED = 500, 42
+LEAST_TOKENS = 2**22  # of prompts that are missing, below which starting processes does not pay
 FORMAT = 1  # raise where the same request gives other prompts
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class RulerPlan:
     """Tasks at lengths, in tokens of a prompt and its answer; `samples` of each."""
 
     tokenizer: Tokenizer
@@ -48,8 +52,12 @@ class Plan:
         if self.samples < 1:
             raise ValueError(f'samples is {self.samples}; it must be at least 1')
         self.corpora.check(name for task in self.tasks for name in TASKS[task].files)
-        if any(TASKS[task].needs_words for task in self.tasks):
+        if self.needs_words:
             self.vocabulary()
+
+    @property
+    def needs_words(self) -> bool:
+        return any(TASKS[task].needs_words for task in self.tasks)
 
     def vocabulary(self) -> Vocabulary:
         return self.words or vocabulary.load()
@@ -59,7 +67,7 @@ class Plan:
         """Lengths and tasks, each with each."""
         return list(itertools.product(self.lengths, self.tasks))
 
-    def fitting(self) -> tuple[Plan, dict[str, str]]:
+    def fitting(self) -> tuple[RulerPlan, dict[str, str]]:
         """The plan without the tasks that some length has no room for, and for each of these why.
         ValueError where no task is left."""
         misfits: dict[str, str] = {}
@@ -74,8 +82,8 @@ class Plan:
         return dataclasses.replace(self, tasks=left), misfits
 
     def check(self) -> None:
-        """Makes the first sample of every part that the cache lacks: ValueError for lengths that
-        are too short."""
+        """Makes the first samples that the cache lacks. ValueError for lengths that are too
+        short."""
         for length, task in self.parts:
             path = self._path(length, task)
             if path is None or not path.is_file():
@@ -95,7 +103,15 @@ class Plan:
     def cached(self, length: int, task: str) -> list[Sample]:
         """The samples of a part that are in the cache."""
         path = self._path(length, task)
-        return [] if path is None else _read(path)
+        try:
+            text = '' if path is None else path.read_text('utf-8')
+            rows: Sequence = [files.parse_json(line) for line in text.splitlines()]
+            return [Sample(text, tuple(answers), tokens) for text, answers, tokens in rows]
+        except FileNotFoundError:
+            return []
+        except (ValueError, TypeError):
+            log.warning('%s is damaged: its prompts are made anew', path)
+            return []
 
     def make(self, length: int, task: str, *, write: bool) -> list[Sample]:
         """Makes the samples of a part; `write` puts them into the cache. Asks nothing of JAX.
@@ -137,13 +153,30 @@ class Plan:
         return self.cache / f'{task}-{length}-{digest.of_json(asked)}.jsonl'
 
 
-def _read(path: pathlib.Path) -> list[Sample]:
-    """The samples of a file; none where it is damaged or missing."""
-    try:
-        rows: Sequence = [files.parse_json(line) for line in path.read_text('utf-8').splitlines()]
-        return [Sample(text, tuple(answers), tokens) for text, answers, tokens in rows]
-    except FileNotFoundError:
-        return []
-    except (ValueError, TypeError):
-        log.warning('%s is damaged: its prompts are made anew', path)
-        return []
+def build(plan: RulerPlan, *, workers: int, progress: Progress = iter) -> None:
+    """Puts the prompts of a plan that its cache lacks there, `workers` parts at a time.
+
+    The number of workers changes no prompt: the samples of a part are drawn from one random stream,
+    by one process. With one worker, or little to do, no process is started. With more, each imports
+    the main program again, which needs its `if __name__ == '__main__'`. Nothing is done without a
+    cache. Errors as `RulerPlan.prompts`.
+    """
+    if plan.cache is None:
+        return
+    missing = [part for part in plan.parts if len(plan.cached(*part)) < plan.samples]
+    missing.sort(reverse=True)  # the longest take longest
+    tokens = plan.samples * sum(length for length, _ in missing)
+    if min(workers, len(missing)) <= 1 or tokens < LEAST_TOKENS:
+        for length, task in missing:
+            plan.make(length, task, write=True)
+        return
+    # spawn: a fork would copy the threads' locks of whatever else runs in this process.
+    context = multiprocessing.get_context('spawn')
+    with concurrent.futures.ProcessPoolExecutor(min(workers, len(missing)), context) as pool:
+        jobs = [pool.submit(plan.make, *part, write=True) for part in missing]
+        try:
+            for job in progress(concurrent.futures.as_completed(jobs)):
+                job.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise

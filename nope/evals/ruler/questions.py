@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from nope.evals.answers import Sample
 from nope.evals.ruler import fitting
-from nope.evals.ruler.fitting import Drawn, Request
+from nope.evals.ruler.fitting import Drawn, PromptSource, Request
 
 DOCUMENT = 'Document {number}:\n{document}'
 TASK = (
@@ -36,14 +36,13 @@ class Questions:
         return (self.file,)
 
     def samples(self, request: Request) -> Iterator[Sample]:
-        return fitting.samples(_Source(self.file, request), request, self.budget)
+        return fitting.samples(_AmongOthers(self.file, request), request, self.budget)
 
 
-class _Source:
+class _AmongOthers(PromptSource):
     """Sizes are documents. Sample i asks the i-th question."""
 
     step = 10
-    example = 0
     least = 1
 
     def __init__(self, file: str, request: Request) -> None:
@@ -51,12 +50,6 @@ class _Source:
         self._file = file
         self._seed = request.seed
         self._stream = random.Random(request.seed)
-
-    def largest(self, length: int, count: Callable[[str], int]) -> int:
-        return int(length / fitting.per_unit(self, self.step, count) * 3)
-
-    def trial(self, size: int) -> str:
-        return self.draw(0, size).text
 
     def draw(self, index: int, size: int) -> Drawn:
         if index >= len(self._data.asked):

@@ -31,18 +31,16 @@ def split(text: str) -> list[str]:
     """
     found, begin = [], 0
     for end in _END.finditer(text):
-        if text[end.end()].islower() or _abbreviates(text, begin, end):
+        if text[end.end()].islower():
             continue
+        if end[1] == '.' and not end[2]:
+            match = _WORD.search(text, begin, end.start())
+            word = match[0].lower() if match else ''
+            initial = len(word) == 1 and word.isalpha() and word != 'i'
+            if initial or word in ABBREVIATIONS:
+                continue
         found.append(text[begin : end.end(2)])
         begin = end.end()
     if begin < len(text):
         found.append(text[begin:].rstrip())
     return found
-
-
-def _abbreviates(text: str, begin: int, end: re.Match[str]) -> bool:
-    if end[1] != '.' or end[2]:
-        return False
-    match = _WORD.search(text, begin, end.start())
-    word = match[0].lower() if match else ''
-    return word in ABBREVIATIONS or (len(word) == 1 and word.isalpha() and word != 'i')

@@ -15,7 +15,7 @@ from nope.evals.ruler.questions import Questions
 from nope.evals.ruler.tracking import Tracking
 
 
-class Task(Protocol):
+class RulerTask(Protocol):
     """Interface of tasks.
 
     budget: tokens of an answer, which a length includes. metric: a key of `metrics.METRICS`.
@@ -36,7 +36,7 @@ class Task(Protocol):
     def samples(self, request: Request) -> Iterator[Sample]: ...
 
 
-TASKS: Mapping[str, Task] = {
+TASKS: Mapping[str, RulerTask] = {
     'niah_single_1': Needles('noise'),
     'niah_single_2': Needles('essay'),
     'niah_single_3': Needles('essay', value='uuids'),

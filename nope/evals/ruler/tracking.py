@@ -8,13 +8,13 @@ from __future__ import annotations
 import itertools
 import random
 import string
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
 from nope.evals.answers import Sample
 from nope.evals.ruler import fitting
-from nope.evals.ruler.fitting import Drawn, Request
+from nope.evals.ruler.fitting import Drawn, PromptSource, Request
 from nope.evals.ruler.needles import NOISE
 
 QUESTION = (
@@ -41,13 +41,13 @@ class Tracking:
 
     def samples(self, request: Request) -> Iterator[Sample]:
         stream = random.Random(request.seed)
-        example = _example(_Example(self.hops, stream), request)
+        example = _example(_ShortChain(self.hops, stream), request)
         step = 5 if request.length < fitting.SHORT else 10
-        source = _Source(self.hops, stream, request.seed, step, example, request.count(example))
+        source = _NamedChain(self.hops, stream, request.seed, step, example, request.count(example))
         return fitting.samples(source, request, self.budget)
 
 
-def _example(source: _Example, request: Request) -> str:
+def _example(source: _ShortChain, request: Request) -> str:
     """The example and its answer. Where none fits EXAMPLE_LENGTH tokens it is the smallest; RULER
     makes none there, and never ends."""
     asked = Request(
@@ -61,10 +61,9 @@ def _example(source: _Example, request: Request) -> str:
     return f'{drawn.text} {" ".join(drawn.answers)}\n'
 
 
-class _Chain:
+class _Chain(PromptSource):
     """Draws a chain in lines of noise, as many as the size says."""
 
-    example = 0
     letters = 5
 
     def __init__(self, hops: int, stream: random.Random, step: int) -> None:
@@ -72,9 +71,6 @@ class _Chain:
         self._stream = stream
         self.step = step
         self.least = hops + 1
-
-    def largest(self, length: int, count: Callable[[str], int]) -> int:
-        return int(length / fitting.per_unit(self, self.step, count) * 3)
 
     def trial(self, size: int) -> str:
         return self._drawn(size).text
@@ -106,7 +102,7 @@ class _Chain:
         return ''.join(self._stream.choices(string.ascii_uppercase, k=letters))
 
 
-class _Example(_Chain):
+class _ShortChain(_Chain):
     letters = 3
 
     def __init__(self, hops: int, stream: random.Random) -> None:
@@ -116,7 +112,7 @@ class _Example(_Chain):
         return self._drawn(size)
 
 
-class _Source(_Chain):
+class _NamedChain(_Chain):
     def __init__(
         self, hops: int, stream: random.Random, seed: int, step: int, example: str, tokens: int
     ) -> None:

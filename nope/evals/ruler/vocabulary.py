@@ -67,8 +67,8 @@ def load() -> Vocabulary:
 class Keys(Sequence[str]):
     """All distinct 'adjective-noun', sorted, made when asked for: there are six million.
 
-    Those with one adjective lie next to each other, but where 'adjective-' begins another one
-    ('good-natured'): such adjectives share a block.
+    Keys of one adjective lie next to each other. If 'adjective-' begins another one
+    ('good-natured'), both adjectives share a block.
     """
 
     def __init__(self, adjectives: Sequence[str], nouns: Sequence[str]) -> None:

@@ -32,9 +32,8 @@ class Family(Protocol):
         ...
 
     def tensors(self, config: ModelConfig, names: frozenset[str]) -> list[Tensor]:
-        """Every tensor that has to be there, under the names that this file uses (`names`; those
-        the family writes where it is empty), layer by layer: each parameter of the model exactly
-        once."""
+        """Every tensor of the model, layer by layer: each parameter exactly once. names: those of
+        the file, which decide how tensors are spelled; empty for the family's own."""
         ...
 
     def ignored(self, config: ModelConfig) -> tuple[Ignored, ...]:

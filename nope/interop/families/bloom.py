@@ -21,9 +21,7 @@ from typing import Any
 import numpy as np
 
 from nope.interop.families import common, uniform
-from nope.interop.families.base import Described
 from nope.interop.families.templates import (
-    Template,
     embedding,
     fused_qkv,
     head,
@@ -34,10 +32,9 @@ from nope.interop.families.templates import (
     stacked,
     vector,
 )
-from nope.interop.fields import MAX_LENGTH, MAX_WIDTH, Fields
+from nope.interop.fields import MAX_WIDTH, Fields
 from nope.interop.mapping import Tensor
 from nope.model import ModelConfig
-from nope.positions import Alibi
 
 _FIXED: Mapping[str, Any] = {
     **common.PLAIN,
@@ -53,6 +50,7 @@ _FIXED: Mapping[str, Any] = {
     'activation': 'gelu_tanh',
 }
 _EMBEDDING = 'word_embeddings.weight'
+_NORMED = 'apply_residual_connection_post_layernorm'
 
 
 class Bloom(uniform.Uniform):
@@ -61,41 +59,37 @@ class Bloom(uniform.Uniform):
     name = 'bloom'
     architecture = 'BloomForCausalLM'
     fixed = _FIXED
+    width = ('hidden_size', 'n_embed')
+    heads = ('n_head', 'num_attention_heads')
+    layers = ('n_layer', 'num_hidden_layers')
+    length = 'seq_length'
 
-    def read_config(self, config: Mapping[str, Any], names: frozenset[str]) -> Described:
-        fields = Fields(config)
-        common.check_plain(fields)
-        fields.only(
-            'apply_residual_connection_post_layernorm',
-            False,
-            why='the residual stream is never normalised here',
-        )
+    def _read_own(self, fields: Fields, values: Mapping[str, Any]) -> dict[str, Any]:
+        fields.only(_NORMED, False, why='the residual stream is never normalised here')
         if fields.integer('pretraining_tp', MAX_WIDTH, default=1) > 1:
             fields.only('slow_but_exact', False, why='stock leaves out biases otherwise')
-        shape = uniform.read_shape(
-            fields,
-            width=fields.agreed('hidden_size', 'n_embed'),
-            heads=fields.agreed('n_head', 'num_attention_heads'),
-            layers=fields.agreed('n_layer', 'num_hidden_layers'),
-        )
-        fields.only('n_inner', shape['mlp_width'], why='the MLP is 4 times as wide as the model')
-        values = {
-            **_FIXED,
-            **shape,
-            'position': Alibi(),
-            'norm_epsilon': fields.number('layer_norm_epsilon', 1e-5, most=1.0, zero=True),
-            'tied_head': fields.flag('tie_word_embeddings', True),
-        }
-        train_length = fields.optional_integer('seq_length', MAX_LENGTH)
-        return common.described(fields, common.made(fields, values), train_length)
+        why = 'the MLP is 4 times as wide as the model'
+        fields.only('n_inner', values['mlp_width'], why=why)
+        return {}
+
+    def _write_own(self, config: ModelConfig) -> dict[str, Any]:
+        return {_NORMED: False}
 
     def tensors(self, config: ModelConfig, names: frozenset[str]) -> list[Tensor]:
         prefix = '' if _EMBEDDING in names else 'transformer.'
+        D, F = config.width, config.mlp_width
+        rows_NCH = np.arange(3 * D).reshape(config.heads, 3, config.head_dim)
+        rows = [rows_NCH[:, part].reshape(-1) for part in range(3)]
         layers = [
             *norm('input_layernorm', 'attention_norm', config),
-            *_attention(config),
+            *fused_qkv('self_attention.query_key_value', config, rows),
+            output_weight('self_attention.dense.weight', config),
+            vector('self_attention.dense.bias', ('attention', 'output_bias'), D),
             *norm('post_attention_layernorm', 'mlp_norm', config),
-            *_mlp(config),
+            matrix('mlp.dense_h_to_4h.weight', ('mlp', 'up'), F, D),
+            vector('mlp.dense_h_to_4h.bias', ('mlp', 'up_bias'), F),
+            matrix('mlp.dense_4h_to_h.weight', ('mlp', 'down'), D, F),
+            vector('mlp.dense_4h_to_h.bias', ('mlp', 'down_bias'), D),
         ]
         return [
             embedding(prefix + _EMBEDDING, config),
@@ -104,41 +98,6 @@ class Bloom(uniform.Uniform):
             *outer_norm(f'{prefix}ln_f', 'final_norm', config),
             *head(config),
         ]
-
-    def write_config(self, config: ModelConfig, described: Described) -> dict[str, Any]:
-        length = described.longest
-        return {
-            **common.head(self.architecture, self.name),
-            'vocab_size': config.vocab_size,
-            'hidden_size': config.width,
-            'n_layer': config.layers,
-            'n_head': config.heads,
-            'layer_norm_epsilon': config.norm_epsilon,
-            'apply_residual_connection_post_layernorm': False,
-            'tie_word_embeddings': config.tied_head,
-            **({} if length is None else {'seq_length': length}),
-            **common.facts(described),
-        }
-
-
-def _attention(config: ModelConfig) -> list[Template]:
-    rows_NCH = np.arange(3 * config.width).reshape(config.heads, 3, config.head_dim)
-    rows = [rows_NCH[:, part].reshape(-1) for part in range(3)]
-    return [
-        *fused_qkv('self_attention.query_key_value', config, rows),
-        output_weight('self_attention.dense.weight', config),
-        vector('self_attention.dense.bias', ('attention', 'output_bias'), config.width),
-    ]
-
-
-def _mlp(config: ModelConfig) -> list[Template]:
-    D, F = config.width, config.mlp_width
-    return [
-        matrix('mlp.dense_h_to_4h.weight', ('mlp', 'up'), F, D),
-        vector('mlp.dense_h_to_4h.bias', ('mlp', 'up_bias'), F),
-        matrix('mlp.dense_4h_to_h.weight', ('mlp', 'down'), D, F),
-        vector('mlp.dense_4h_to_h.bias', ('mlp', 'down_bias'), D),
-    ]
 
 
 BLOOM = Bloom()

@@ -1,5 +1,5 @@
-"""Decoder families whose rotary positions go by the type of layer: one encoding in the layers with
-a window, one, which may be scaled, in those that see every key.
+"""Decoder families with RoPE by the type of layer. Layers with a window have one encoding. Layers
+that see every key have another, which may be scaled.
 
 Read are the settings of each type, of transformers 5,
 
@@ -25,22 +25,18 @@ from nope.positions import ByParts, Rotary, Unscaled
 SETTINGS = 'rope_parameters'
 
 
-def both_types(full: Mapping[str, Any], sliding: Mapping[str, Any]) -> dict[str, Any]:
+def both_types(full: dict[str, Any], sliding: dict[str, Any]) -> dict[str, Any]:
     """Keys of transformers 5 for the encodings of both types of layers, each as `rope.write` has
     them."""
-    settings = {
-        name: {'rope_type': 'default', **(keys['rope_scaling'] or {})}
-        | {'rope_theta': keys['rope_theta']}
-        for name, keys in ((kinds.FULL, full), (kinds.SLIDING, sliding))
-    }
+    settings = {kinds.FULL: rope.in_one(full), kinds.SLIDING: rope.in_one(sliding)}
     rest = {key: full[key] for key in full if key not in ('rope_theta', 'rope_scaling')}
     return {**rest, SETTINGS: settings}
 
 
 @dataclasses.dataclass(eq=False)
 class ByType(Decoder):
-    """sliding_theta: the base of layers with a window where the file leaves it out. sliding_key:
-    its key in files of transformers 4; None where such files have no other base for them."""
+    """sliding_theta: the default base of layers with a window. sliding_key: its key in files of
+    transformers 4; None if they have none."""
 
     sliding_theta: float = rope.THETA
     sliding_key: str | None = None
@@ -73,17 +69,17 @@ class ByType(Decoder):
             if self.sliding_key is not None:
                 base = fields.number(self.sliding_key, base, above=1.0)
             scaling = fields.section('rope_scaling')
-            _check_truncated(scaling)
-            _check_spelling(scaling)
-            _check_original(fields, scaling)
+            if not scaling.has('rope_type'):
+                why = 'stock looks for rope_type alone in this class'
+                scaling.only('type', 'default', why=why)
+            _check_scaling(fields, scaling)
             return rope.read(fields, theta=theta, longest=longest), Rotary(base)
         for key in filter(None, ('rope_theta', 'rope_scaling', self.sliding_key)):
             fields.only(key, why=f'{SETTINGS} has the settings of both types of layers')
         both = fields.section(SETTINGS)
         both.known((kinds.FULL, kinds.SLIDING), 'the types of layers')
         whole, windowed = both.section(kinds.FULL), both.section(kinds.SLIDING)
-        _check_truncated(whole)
-        _check_original(fields, whole)
+        _check_scaling(fields, whole)
         full = rope.read(fields, theta=theta, longest=longest, settings=whole)
         sliding = rope.read(fields, theta=self.sliding_theta, longest=longest, settings=windowed)
         if sliding != Rotary(sliding.base):
@@ -117,8 +113,8 @@ class ByType(Decoder):
         return {**both_types(full, sliding), **layers}
 
     def _rotaries(self, config: ModelConfig) -> tuple[Rotary, Rotary] | None:
-        """Of the layers that see every key, and of those with a window; the default of those that
-        there are none of. None unless each is one rotary encoding."""
+        """The encodings of layers that see every key, and of those with a window. A type without
+        layers has its default. None unless each is one rotary encoding."""
         found = []
         for whole, theta in ((True, self.defaults.theta), (False, self.sliding_theta)):
             of_type = {kind.position for kind in config.kinds if (kind.window is None) == whole}
@@ -129,23 +125,11 @@ class ByType(Decoder):
         return found[0], found[1]
 
 
-def _check_spelling(settings: Fields) -> None:
-    """ValueError for a kind of scaling that is not called rope_type: stock knows no other name in
-    these classes, and scales nothing."""
-    if not settings.has('rope_type'):
-        settings.only('type', 'default', why='stock looks for rope_type alone in this class')
-
-
-def _check_original(fields: Fields, settings: Fields) -> None:
-    """ValueError for a length of pre-training outside of the settings: stock takes
-    max_position_embeddings where they have none."""
+def _check_scaling(fields: Fields, settings: Fields) -> None:
+    """ValueError for settings that stock looks for elsewhere, and so never finds: an untruncated
+    ramp of YaRN, and a length of pre-training outside the settings."""
+    settings.only('truncate', True, why='stock truncates the ramp of one type of layers always')
     scaled = settings.values.get('rope_type') not in (None, 'default')
     if scaled and fields.has(rope.ORIGINAL) and not settings.has(rope.ORIGINAL):
         why = 'stock reads that of the settings alone in this class'
         fields.only(rope.ORIGINAL, fields.values.get('max_position_embeddings'), why=why)
-
-
-def _check_truncated(settings: Fields) -> None:
-    """ValueError for YaRN whose ramp is not truncated: stock looks for that beside the types of
-    layers, and so never finds it."""
-    settings.only('truncate', True, why='stock truncates the ramp of one type of layers always')

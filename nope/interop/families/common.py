@@ -95,8 +95,8 @@ def head(architecture: str, model_type: str) -> dict[str, Any]:
 
 
 def facts(described: Described) -> dict[str, Any]:
-    """Keys of a config.json for all but the model. What is not known is null: left out, it would
-    be the stock class's own token, which may lie beyond the vocabulary."""
+    """Keys of a config.json for all but the model. Unknown facts are null. Stock would replace a
+    missing key by its own token, which may lie beyond the vocabulary."""
     return {
         'torch_dtype': described.dtype,
         'bos_token_id': described.bos,

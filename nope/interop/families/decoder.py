@@ -1,8 +1,7 @@
 """Decoder families of Llama's shape: gated MLP, rotary positions or none.
 
-They differ in a few keys of config.json, in norms and where they stand, in the projections that
-have biases, and in the properties in which layers may differ; a family is a `Decoder` with its own
-values of these.
+They differ in a few keys of config.json, in their norms and biases, and in the properties of
+layers. A family is a `Decoder` with its own values of these.
 """
 
 from __future__ import annotations
@@ -160,7 +159,7 @@ class Decoder:
         }
         model = common.made(fields, values)
         longest = fields.optional_integer('max_position_embeddings', MAX_LENGTH)
-        length = rope.train_length(rotary, longest)
+        length = getattr(rotary.scaling, 'train_length', longest)
         return common.described(fields, model, length, self.defaults.tokens, longest)
 
     def tensors(self, config: ModelConfig, names: frozenset[str]) -> list[Tensor]:
@@ -179,7 +178,6 @@ class Decoder:
         return (
             common.differs(config, {**self._fixed(), 'qk_norm': self.qk_norm})
             or kinds.nowhere_written(config)
-            or (None if self.by_layer else kinds.of_several_shapes(config))
             or self._unwritable_biases(config)
             or self._unwritable_heads(config)
             or self._unwritable_positions(config)
@@ -209,23 +207,34 @@ class Decoder:
     ) -> tuple[Rotary, Sequence[LayerKind]]:
         """The rotary encoding that the config describes, and the kind of every layer. shape: sizes
         of the model."""
-        rotary = rope.read(fields, theta=self.defaults.theta, longest=self.defaults.longest)
+        rotary = self._read_rotary(fields, shape)
         return rotary, self.layers.read(fields, shape['layers'], rotary)
+
+    def _read_rotary(self, fields: Fields, shape: Mapping[str, int]) -> Rotary:
+        return rope.read(fields, theta=self.defaults.theta, longest=self.defaults.longest)
 
     def _unwritable_positions(self, config: ModelConfig) -> str | None:
         """Reason why the config cannot describe positions and windows; None if it can."""
         rotary = kinds.rotary_of(config)
         found = self.layers.unwritable(config)
-        return found or (rope.unwritable(rotary, config.head_dim) if rotary else None)
+        return found or (self._unwritable_rotary(config, rotary) if rotary else None)
+
+    def _unwritable_rotary(self, config: ModelConfig, rotary: Rotary) -> str | None:
+        return rope.unwritable(rotary, config.head_dim)
 
     def _write_positions(self, config: ModelConfig, longest: int | None) -> dict[str, Any]:
         """The keys for positions and windows. longest: the longest sequence it is for, if known."""
         rotary = kinds.rotary_of(config)
         if rotary is not None:
-            position = rope.write(rotary, config.head_dim, longest)
+            position = self._write_rotary(config, rotary, longest)
         else:
             position = {} if longest is None else {'max_position_embeddings': longest}
         return {**position, **self.layers.write(config)}
+
+    def _write_rotary(
+        self, config: ModelConfig, rotary: Rotary, longest: int | None
+    ) -> dict[str, Any]:
+        return rope.write(rotary, config.head_dim, longest)
 
     def _fixed(self) -> dict[str, Any]:
         """Fields of the model that are the same in all checkpoints."""
@@ -281,6 +290,8 @@ class Decoder:
         return common.differs(config, fixed)
 
     def _unwritable_heads(self, config: ModelConfig) -> str | None:
+        if config.apart and not self.by_layer:
+            return f'its layers differ in their arrays ({config.describe_kinds()})'
         if config.head_dim % 2:
             return f'head_dim is {config.head_dim}, an odd number'
         if self.whole_heads and config.width % config.heads:

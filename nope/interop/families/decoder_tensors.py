@@ -30,7 +30,7 @@ from __future__ import annotations
 import numpy as np
 
 from nope.interop.families.templates import (
-    Template,
+    LayerTensor,
     apart,
     embedding,
     fused_qkv,
@@ -46,7 +46,7 @@ from nope.interop.families.templates import (
     stacked,
     vector,
 )
-from nope.interop.mapping import LAM, SAME, TRANSPOSED, Part, Tensor, fused
+from nope.interop.mapping import LAM, SAME, TRANSPOSED, Parameter, Tensor, fused
 from nope.interop.mapping import matrix as outer_matrix
 from nope.interop.mapping import vector as outer_vector
 from nope.model import LayerKind, ModelConfig
@@ -81,14 +81,13 @@ def tensors(
     prefix = '' if _EMBEDDING in names else 'model.'
     scaled = any(name.endswith('.self_attn.scale_param') for name in names)
 
-    def of_layer(layer: int) -> list[Template]:
+    def of_layer(layer: int) -> list[LayerTensor]:
         own, kind = config.of_layer(layer), config.layer_kinds[layer]
         found = [part for name, ours in _NORMS[own.block].items() for part in norm(name, ours, own)]
-        found += _projections_in_one(own) if joined else _projections(own, kind, neighbours)
-        found += _attention(own, kind)
+        found += _attention(own, kind, neighbours, joined)
         if scaled:
-            found.append(Template('self_attn.scale_param', (own.heads,), (LAM,), SAME))
-        return found + (_mlp_in_two(own) if joined else _mlp(own)) + _of_gemma4(own)
+            found.append(LayerTensor('self_attn.scale_param', (own.heads,), (LAM,), SAME))
+        return found + _mlp(own, joined) + _of_gemma4(own)
 
     layers = f'{prefix}layers.'
     return [
@@ -104,68 +103,51 @@ def tensors(
     ]
 
 
-def _projections(config: ModelConfig, kind: LayerKind, neighbours: bool) -> list[Template]:
-    """To queries, keys and values."""
+def _attention(
+    config: ModelConfig, kind: LayerKind, neighbours: bool, joined: bool
+) -> list[LayerTensor]:
+    heads = {'query': config.heads}  # of each projection that layers of that kind have
+    if kind.keys_from == 'input':
+        heads['key'] = config.kv_heads
+        if kind.values_from == 'input':
+            heads['value'] = config.kv_heads
     found = []
-    for ours, heads in _heads(config, kind).items():
+    if joined:
+        ends = np.cumsum([count * config.head_dim for count in heads.values()])
+        rows = np.split(np.arange(ends[-1]), ends[:-1])
+        found += fused_qkv('self_attn.qkv_proj', config, rows)
+    for ours, count in {} if joined else heads.items():
         name = f'self_attn.{ours[0]}_proj'
-        projection = [heads_weight(f'{name}.weight', ours, config, heads)]
+        projection = [heads_weight(f'{name}.weight', ours, config, count)]
         if config.qkv_bias:
-            projection.append(heads_bias(f'{name}.bias', ours, config, heads))
+            projection.append(heads_bias(f'{name}.bias', ours, config, count))
         turning = neighbours and ours != 'value'
         found += [paired(part) if turning else part for part in projection]
-    return found
-
-
-def _projections_in_one(config: ModelConfig) -> list[Template]:
-    ends = np.cumsum([heads * config.head_dim for heads in _heads(config, LayerKind()).values()])
-    return fused_qkv('self_attn.qkv_proj', config, np.split(np.arange(ends[-1]), ends[:-1]))
-
-
-def _heads(config: ModelConfig, kind: LayerKind) -> dict[str, int]:
-    """Heads of each projection that layers of that kind have."""
-    found = {'query': config.heads}
-    if kind.keys_from == 'input':
-        found['key'] = config.kv_heads
-        if kind.values_from == 'input':
-            found['value'] = config.kv_heads
-    return found
-
-
-def _attention(config: ModelConfig, kind: LayerKind) -> list[Template]:
-    """All but the projections to queries, keys and values."""
-    found = [output_weight('self_attn.o_proj.weight', config)]
+    found.append(output_weight('self_attn.o_proj.weight', config))
     if config.sinks:
         found.append(vector('self_attn.sinks', ('attention', 'sinks'), config.heads))
     if config.output_bias:
         found.append(vector('self_attn.o_proj.bias', ('attention', 'output_bias'), config.width))
     if config.qk_norm:
-        heads = _heads(config, kind)
         found += [qk_norm(ours, config, heads[ours]) for ours in ('query', 'key') if ours in heads]
     return found
 
 
-def _mlp(config: ModelConfig) -> list[Template]:
+def _mlp(config: ModelConfig, joined: bool) -> list[LayerTensor]:
     D, F = config.width, config.mlp_width
-    found = []
-    for ours, out, inputs in (('gate', F, D), ('up', F, D), ('down', D, F)):
+    found, sides = [], (('gate', F, D), ('up', F, D), ('down', D, F))
+    if joined:
+        paths = ('layers', 'mlp', 'gate'), ('layers', 'mlp', 'up')
+        layout = fused([TRANSPOSED, TRANSPOSED], np.split(np.arange(2 * F), 2))
+        found.append(LayerTensor('mlp.gate_up_proj.weight', (2 * F, D), paths, layout))
+    for ours, out, inputs in sides[2:] if joined else sides:
         found.append(matrix(f'mlp.{ours}_proj.weight', ('mlp', ours), out, inputs))
         if config.mlp_bias:
             found.append(vector(f'mlp.{ours}_proj.bias', ('mlp', f'{ours}_bias'), out))
     return found
 
 
-def _mlp_in_two(config: ModelConfig) -> list[Template]:
-    D, F = config.width, config.mlp_width
-    paths = ('layers', 'mlp', 'gate'), ('layers', 'mlp', 'up')
-    layout = fused([TRANSPOSED, TRANSPOSED], np.split(np.arange(2 * F), 2))
-    return [
-        Template('mlp.gate_up_proj.weight', (2 * F, D), paths, layout),
-        matrix('mlp.down_proj.weight', ('mlp', 'down'), D, F),
-    ]
-
-
-def _of_gemma4(config: ModelConfig) -> list[Template]:
+def _of_gemma4(config: ModelConfig) -> list[LayerTensor]:
     """Output scale of a Gemma 4 layer, and its projections of per-layer embeddings."""
     found = []
     if config.layer_scale:
@@ -186,7 +168,7 @@ def _token_inputs(prefix: str, config: ModelConfig) -> list[Tensor]:
         return []
     P, ours = config.token_width, 'token_inputs'
     shape = config.vocab_size, config.layers * P
-    table = Part((ours, 'embedding'))
+    table = Parameter((ours, 'embedding'))
     return [
         Tensor(f'{prefix}embed_tokens_per_layer.weight', shape, (table,), SAME),
         outer_matrix(

@@ -147,9 +147,18 @@ class _Gemma4(ByType):
     def write_config(self, config: ModelConfig, described: Described) -> dict[str, Any]:
         kinds_of = kinds.of_layers(config)
         shared = sum(kind.keys_from == 'earlier' for kind in kinds_of)
+        whole = kinds_of[-1]  # of the layers that see every key
+        head_dim, as_keys = whole.head_dim or config.head_dim, whole.values_from == 'keys'
+        sizes: dict[str, Any] = {_AS_KEYS: as_keys, _HEAD_DIM: head_dim}
+        if as_keys:
+            sizes[_KV_HEADS] = whole.kv_heads or config.kv_heads
+        elif whole.kv_heads is not None:
+            own = {'head_dim': head_dim, 'num_key_value_heads': whole.kv_heads}
+            layers = [str(i) for i, kind in enumerate(kinds_of) if kind.window is None]
+            sizes = {_AS_KEYS: False, _BY_LAYER: dict.fromkeys(layers, own)}
         written = {
             **super().write_config(config, described),
-            **_written_sizes(config, kinds_of[-1]),
+            **sizes,
             _SHARED: shared,
             _WIDE: kinds_of[-1].mlp_width is not None,
             _CAP: config.logit_cap,
@@ -197,20 +206,6 @@ def _sizes_by_layer(
         if found[-1] != found[0]:
             raise section.wrong(key, f'the same as of layer {whole[0]}')
     return found[0]
-
-
-def _written_sizes(config: ModelConfig, kind: LayerKind) -> dict[str, Any]:
-    """The keys for the layers that see every key, of which `kind` is one."""
-    head_dim = kind.head_dim or config.head_dim
-    as_keys = kind.values_from == 'keys'
-    keys: dict[str, Any] = {_AS_KEYS: as_keys, _HEAD_DIM: head_dim}
-    if as_keys:
-        return {**keys, _KV_HEADS: kind.kv_heads or config.kv_heads}
-    if kind.kv_heads is None:
-        return keys
-    whole = [i for i, other in enumerate(kinds.of_layers(config)) if other.window is None]
-    sizes = {'head_dim': head_dim, 'num_key_value_heads': kind.kv_heads}
-    return {_AS_KEYS: as_keys, _BY_LAYER: {str(layer): sizes for layer in whole}}
 
 
 def _unwritable_kinds(config: ModelConfig) -> str | None:

@@ -16,9 +16,9 @@ _INTERVAL = 'sliding_window_pattern'
 
 @dataclasses.dataclass(frozen=True)
 class Interleaved:
-    """`layer_types` says which layers have the window of `sliding_window` (`window` where it is
-    left out); where it is left out, all but every `sliding_window_pattern`-th have it, which is
-    every `interval`-th without that key. All layers turn."""
+    """`layer_types` says which layers have the window, `sliding_window` how long it is (`window` by
+    default). Without `layer_types` all but every `sliding_window_pattern`-th have it (`interval` by
+    default). All layers turn."""
 
     interval: int = 4
     window: int = 4096

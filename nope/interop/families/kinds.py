@@ -59,14 +59,6 @@ def nowhere_written(config: ModelConfig) -> str | None:
     return None
 
 
-def of_several_shapes(config: ModelConfig) -> str | None:
-    """Reason why the config of a family whose layers are of one shape cannot hold the model's; None
-    where they are."""
-    if not config.apart:
-        return None
-    return f'its layers differ in their arrays ({config.describe_kinds()})'
-
-
 def not_rotary(config: ModelConfig) -> str | None:
     """Reason why the layers do not share one rotary encoding; None where they do."""
     if any(config.without_position) or rotary_of(config) is None:

@@ -81,10 +81,14 @@ class LitGPT:
         return LLAMA.read_config(config, names)
 
     def tensors(self, config: ModelConfig, names: frozenset[str]) -> list[Tensor]:
-        D, F = config.width, config.mlp_width
+        D, F, H = config.width, config.mlp_width, config.head_dim
+        N, K = config.heads, config.kv_heads
+        # By group: N / K query heads, a key head, a value head, of H rows each.
+        rows_KGH = np.arange((N + 2 * K) * H).reshape(K, N // K + 2, H)
+        parts = rows_KGH[:, :-2], rows_KGH[:, -2], rows_KGH[:, -1]
         layers = [
             *norm('norm_1', 'attention_norm', config),
-            *fused_qkv('attn.attn', config, _rows(config)),
+            *fused_qkv('attn.attn', config, [rows.reshape(-1) for rows in parts]),
             output_weight('attn.proj.weight', config),
             *norm('norm_2', 'mlp_norm', config),
             matrix('mlp.swiglu.w1.weight', ('mlp', 'gate'), F, D),
@@ -108,15 +112,6 @@ class LitGPT:
         raise ValueError(f'{self.name}: {self.unwritable(config)}')
 
 
-def _rows(config: ModelConfig) -> list[np.ndarray]:
-    """Rows by group: N / K query heads, a key head, a value head, of H rows each."""
-    N, K, H = config.heads, config.kv_heads, config.head_dim
-    queries = N // K
-    rows_KGH = np.arange((N + 2 * K) * H).reshape(K, queries + 2, H)
-    parts = rows_KGH[:, :queries], rows_KGH[:, queries], rows_KGH[:, queries + 1]
-    return [rows.reshape(-1) for rows in parts]
-
-
 def _read_own(fields: Fields) -> Described:
     """lit_config.json. What says nothing of the model's shape may be left out: it is then
     TinyLlama's."""
@@ -132,6 +127,12 @@ def _read_own(fields: Fields) -> Described:
     if heads % kv_heads:
         raise fields.wrong('n_query_groups', f'a divisor of n_head, {heads}')
     head_dim = fields.integer('head_size', MAX_WIDTH // heads, width // heads)
+    dims = int(fields.number('rotary_percentage', 1.0, most=1.0, zero=True) * head_dim)
+    ratio = fields.number(fields.agreed('condense_ratio', 'rope_condense_ratio'), 1.0)
+    base = fields.number('rope_base', 10_000.0, above=1.0)
+    scaling = Unscaled() if ratio == 1 else Linear(ratio)
+    turning = None if dims == head_dim else dims
+    position: Position = Rotary(base, scaling, dims=turning) if dims else NoPE()
     values = {
         'layers': fields.integer('n_layer', MAX_LAYERS),
         'width': width,
@@ -141,23 +142,10 @@ def _read_own(fields: Fields) -> Described:
         'mlp_width': fields.integer('intermediate_size', MAX_WIDTH),
         'vocab_size': fields.integer('padded_vocab_size', MAX_VOCABULARY),
         'norm_epsilon': fields.number('norm_eps', 1e-5, most=1.0, zero=True),
-        'position': _read_position(fields, head_dim),
+        'position': position,
     }
     train_length = fields.optional_integer('block_size', MAX_LENGTH)
     return common.described(fields, common.made(fields, values), train_length)
-
-
-def _read_position(fields: Fields, head_dim: int) -> Position:
-    """Position encoding: rotary on the first share `rotary_percentage` of a head's dimensions, or
-    none where that is 0."""
-    share = fields.number('rotary_percentage', 1.0, most=1.0, zero=True)
-    dims = int(share * head_dim)
-    ratio = fields.number(fields.agreed('condense_ratio', 'rope_condense_ratio'), 1.0)
-    base = fields.number('rope_base', 10_000.0, above=1.0)
-    if not dims:
-        return NoPE()
-    scaling = Unscaled() if ratio == 1 else Linear(ratio)
-    return Rotary(base, scaling, dims=None if dims == head_dim else dims)
 
 
 LITGPT = LitGPT()

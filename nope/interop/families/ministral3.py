@@ -8,22 +8,18 @@ rotary settings says.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from nope.interop import rope
-from nope.interop.families import kinds
 from nope.interop.families.decoder import Decoder, Defaults
 from nope.interop.families.mistral import OneWindow
 from nope.interop.fields import MAX_LENGTH, Fields
-from nope.model import LayerKind, ModelConfig
+from nope.interop.rope import ORIGINAL
+from nope.model import ModelConfig
 from nope.positions import Rotary
 
-_RATE, _SPAN, _LONGEST = (
-    'llama_4_scaling_beta',
-    'original_max_position_embeddings',
-    'max_position_embeddings',
-)
+_RATE, _LONGEST = 'llama_4_scaling_beta', 'max_position_embeddings'
 # Of stock's class, where a file has no settings.
 _DEFAULT = {
     'rope_type': 'yarn',
@@ -33,34 +29,27 @@ _DEFAULT = {
     'beta_slow': 1.0,
     'mscale': 1.0,
     'mscale_all_dim': 1.0,
-    _SPAN: 16_384,
+    ORIGINAL: 16_384,
     _RATE: 0.1,
 }
 
 
 class _Ministral3(Decoder):
-    def _read_layers(
-        self, fields: Fields, shape: Mapping[str, int]
-    ) -> tuple[Rotary, Sequence[LayerKind]]:
+    def _read_rotary(self, fields: Fields, shape: Mapping[str, int]) -> Rotary:
         key = fields.agreed('rope_parameters', 'rope_scaling')
         given = fields.section(key) if fields.has(key) else Fields(_DEFAULT, fields.where)
         rate = given.number(_RATE, zero=True)
-        span = given.integer(_SPAN, MAX_LENGTH)
+        span = given.integer(ORIGINAL, MAX_LENGTH)
         longest = fields.integer(_LONGEST, MAX_LENGTH, self.defaults.longest)
         given.only(_LONGEST, longest, why='what it is outside')
         kind = given.text(given.agreed('rope_type', 'type'), rope.KINDS, 'default')
-        others = {_RATE, _LONGEST} if _SPAN in rope.KINDS[kind] else {_RATE, _LONGEST, _SPAN}
+        others = {_RATE, _LONGEST, ORIGINAL} - {*rope.KINDS[kind]}
         plain = {key: value for key, value in given.values.items() if key not in others}
         settings = Fields(plain, given.where)
         rotary = rope.read(fields, longest=self.defaults.longest, settings=settings)
-        if rate:
-            rotary = dataclasses.replace(rotary, rate=rate, span=span)
-        return rotary, self.layers.read(fields, shape['layers'], rotary)
+        return dataclasses.replace(rotary, rate=rate, span=span) if rate else rotary
 
-    def _unwritable_positions(self, config: ModelConfig) -> str | None:
-        rotary, found = kinds.rotary_of(config), self.layers.unwritable(config)
-        if found is not None or rotary is None:
-            return found
+    def _unwritable_rotary(self, config: ModelConfig, rotary: Rotary) -> str | None:
         if not rotary.rate:
             return 'its queries do not grow by position'
         length = getattr(rotary.scaling, 'train_length', rotary.span)
@@ -68,18 +57,13 @@ class _Ministral3(Decoder):
             return f'its queries grow in spans of {rotary.span}, and its scaling is from {length}'
         return rope.unwritable(_plain(rotary), config.head_dim)
 
-    def _write_positions(self, config: ModelConfig, longest: int | None) -> dict[str, Any]:
-        rotary = kinds.rotary_of(config)
-        assert rotary is not None
+    def _write_rotary(
+        self, config: ModelConfig, rotary: Rotary, longest: int | None
+    ) -> dict[str, Any]:
         keys = rope.write(_plain(rotary), config.head_dim, longest)
-        settings = {
-            'rope_type': 'default',
-            **(keys.pop('rope_scaling') or {}),
-            'rope_theta': keys.pop('rope_theta'),
-            _SPAN: rotary.span,
-            _RATE: rotary.rate,
-        }
-        return {**keys, 'rope_parameters': settings, **self.layers.write(config)}
+        settings = {**rope.in_one(keys), ORIGINAL: rotary.span, _RATE: rotary.rate}
+        rest = {key: keys[key] for key in keys if key not in ('rope_scaling', 'rope_theta')}
+        return {**rest, 'rope_parameters': settings}
 
 
 def _plain(rotary: Rotary) -> Rotary:

@@ -9,9 +9,9 @@
     transformer.norm_f.weight
     lm_head.weight                                      unless the head is the embedding
 
-The rows of the fused projection are all queries, then all keys, then all values. What stock
-`transformers` computes is the measure: much that a config can say it never looks at, and where
-that would be another model than the authors' own code makes of it, the config is refused.
+The rows of the fused projection are all queries, then all keys, then all values. The measure is
+what stock `transformers` computes. It never looks at much that a config can say. A config is
+refused if the authors' own code would make another model of it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 
 from nope.interop.families import common, uniform
-from nope.interop.families.base import Described
 from nope.interop.families.templates import (
     embedding,
     fused_qkv,
@@ -33,10 +32,9 @@ from nope.interop.families.templates import (
     output_weight,
     stacked,
 )
-from nope.interop.fields import MAX_LENGTH, Fields
+from nope.interop.fields import Fields
 from nope.interop.mapping import Tensor
 from nope.model import ModelConfig
-from nope.positions import Alibi
 
 _FIXED: Mapping[str, Any] = {
     **common.PLAIN,
@@ -79,29 +77,26 @@ class Mpt(uniform.Uniform):
     name = 'mpt'
     architecture = 'MptForCausalLM'
     fixed = _FIXED
+    width = ('d_model', 'hidden_size')
+    heads = ('n_heads', 'num_attention_heads')
+    layers = ('n_layers', 'num_hidden_layers')
+    length = 'max_seq_len'
 
-    def read_config(self, config: Mapping[str, Any], names: frozenset[str]) -> Described:
-        fields = Fields(config)
-        common.check_plain(fields)
+    def _read_own(self, fields: Fields, values: Mapping[str, Any]) -> dict[str, Any]:
         for key, accepted in _OPTIONS.items():
             fields.only(key, *accepted, why=_UNSEEN)
         fields.section('ffn_config').only('ffn_type', 'mptmlp', why=_UNSEEN)
-        shape = uniform.read_shape(
-            fields,
-            width=fields.agreed('d_model', 'hidden_size'),
-            heads=fields.agreed('n_heads', 'num_attention_heads'),
-            layers=fields.agreed('n_layers', 'num_hidden_layers'),
-        )
-        values = {
-            **_FIXED,
-            **shape,
-            'position': Alibi(),
-            'softmax_scale': _read_attention(fields.section('attn_config'), shape['heads']),
-            'norm_epsilon': fields.number('layer_norm_epsilon', 1e-5, most=1.0, zero=True),
-            'tied_head': fields.flag('tie_word_embeddings', True),
-        }
-        train_length = fields.optional_integer('max_seq_len', MAX_LENGTH)
-        return common.described(fields, common.made(fields, values), train_length)
+        attention = fields.section('attn_config')
+        for key, accepted in _ATTENTION_OPTIONS.items():
+            attention.only(key, *accepted, why=_UNSEEN)
+        attention.only('kv_n_heads', values['heads'], why=_UNSEEN)
+        attention.only('clip_qkv', 0, why='queries, keys and values are not clipped here')
+        return {'softmax_scale': attention.optional_number('softmax_scale')}
+
+    def _write_own(self, config: ModelConfig) -> dict[str, Any]:
+        alibi = {'alibi': True, 'alibi_bias_max': 8, 'softmax_scale': config.softmax_scale}
+        options = {'expansion_ratio': 4, 'no_bias': True, 'learned_pos_emb': False}
+        return {**options, 'attn_config': alibi}
 
     def tensors(self, config: ModelConfig, names: frozenset[str]) -> list[Tensor]:
         D, F = config.width, config.mlp_width
@@ -120,37 +115,6 @@ class Mpt(uniform.Uniform):
             *outer_norm(f'{prefix}norm_f', 'final_norm', config),
             *head(config),
         ]
-
-    def write_config(self, config: ModelConfig, described: Described) -> dict[str, Any]:
-        length = described.longest
-        return {
-            **common.head(self.architecture, self.name),
-            'vocab_size': config.vocab_size,
-            'd_model': config.width,
-            'n_layers': config.layers,
-            'n_heads': config.heads,
-            'expansion_ratio': 4,
-            'layer_norm_epsilon': config.norm_epsilon,
-            'no_bias': True,
-            'learned_pos_emb': False,
-            'attn_config': {
-                'alibi': True,
-                'alibi_bias_max': 8,
-                'softmax_scale': config.softmax_scale,
-            },
-            'tie_word_embeddings': config.tied_head,
-            **({} if length is None else {'max_seq_len': length}),
-            **common.facts(described),
-        }
-
-
-def _read_attention(fields: Fields, heads: int) -> float | None:
-    """Checks `attn_config`; its `softmax_scale`, None for none."""
-    for key, accepted in _ATTENTION_OPTIONS.items():
-        fields.only(key, *accepted, why=_UNSEEN)
-    fields.only('kv_n_heads', heads, why=_UNSEEN)
-    fields.only('clip_qkv', 0, why='queries, keys and values are not clipped here')
-    return fields.optional_number('softmax_scale')
 
 
 MPT = Mpt()

@@ -9,44 +9,32 @@ The length of pre-training stands outside the settings, and is 4096 where it is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from nope.interop import rope
-from nope.interop.families import kinds
 from nope.interop.families.decoder import Decoder, Defaults
 from nope.interop.families.mistral import OneWindow
 from nope.interop.fields import MAX_LENGTH, Fields
-from nope.model import LayerKind, ModelConfig
+from nope.interop.rope import ORIGINAL
+from nope.model import ModelConfig
 from nope.positions import NTK, LongRoPE, Rotary, Unscaled
-
-_ORIGINAL = 'original_max_position_embeddings'
 
 
 class _Phi3(Decoder):
-    def _read_layers(
-        self, fields: Fields, shape: Mapping[str, int]
-    ) -> tuple[Rotary, Sequence[LayerKind]]:
+    def _read_rotary(self, fields: Fields, shape: Mapping[str, int]) -> Rotary:
         given = fields.section(fields.agreed('rope_scaling', 'rope_parameters'))
         key = given.agreed('rope_type', 'type')
         kind = given.text(key, ('default', 'longrope', 'su'), 'default')
-        original = fields.integer(_ORIGINAL, MAX_LENGTH, 4096)
-        given.only(_ORIGINAL, original, why=f'{self.architecture} takes what it is outside')
-        plain = {k: v for k, v in given.values.items() if k not in (_ORIGINAL, 'type')}
+        original = fields.integer(ORIGINAL, MAX_LENGTH, 4096)
+        given.only(ORIGINAL, original, why=f'{self.architecture} takes what it is outside')
+        plain = {k: v for k, v in given.values.items() if k not in (ORIGINAL, 'type')}
         plain['rope_type'] = 'longrope' if kind == 'su' else kind
         if kind != 'default':
-            plain[_ORIGINAL] = original
-        rotary = rope.read(
-            fields,
-            longest=self.defaults.longest,
-            settings=Fields(plain, given.where),
-            head_dim=shape['head_dim'],
-        )
-        return rotary, self.layers.read(fields, shape['layers'], rotary)
+            plain[ORIGINAL] = original
+        settings, longest = Fields(plain, given.where), self.defaults.longest
+        return rope.read(fields, longest=longest, settings=settings, head_dim=shape['head_dim'])
 
-    def _unwritable_positions(self, config: ModelConfig) -> str | None:
-        rotary, found = kinds.rotary_of(config), self.layers.unwritable(config)
-        if found is not None or rotary is None:
-            return found
+    def _unwritable_rotary(self, config: ModelConfig, rotary: Rotary) -> str | None:
         if rotary.share < 1 or not isinstance(rotary.scaling, Unscaled | NTK | LongRoPE):
             return f'its layers have {rotary.describe()}, not plain rotary positions or LongRoPE'
         if isinstance(rotary.scaling, LongRoPE) and config.head_dim != config.width // config.heads:

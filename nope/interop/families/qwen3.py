@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nope.interop.families.decoder import Decoder, Defaults
-from nope.interop.families.windowed import Windowed
+from nope.interop.families.qwen2 import Windowed
 
 QWEN3 = Decoder(
     name='qwen3',

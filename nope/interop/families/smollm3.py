@@ -26,7 +26,15 @@ class _SomeRotary:
     )
 
     def read(self, fields: Fields, layers: int, rotary: Rotary) -> Sequence[LayerKind]:
-        turning = _read_turning(fields, layers)
+        if fields.has('no_rope_layers'):
+            given = fields.choices('no_rope_layers', (0, 1))
+            if len(given) < layers:
+                rule = f'at least one 0 or 1 for each of {layers} layers'
+                raise fields.wrong('no_rope_layers', rule)
+            turning = [turns == 1 for turns in given[:layers]]
+        else:
+            interval = fields.integer('no_rope_layer_interval', MAX_LAYERS, 4)
+            turning = [(layer + 1) % interval != 0 for layer in range(layers)]
         window = kinds.read_window(fields, default=None)
         windows = kinds.read_windows(fields, layers, [not turns for turns in turning], window)
         return [
@@ -43,16 +51,6 @@ class _SomeRotary:
     def write(self, config: ModelConfig) -> dict[str, Any]:
         turning = [int(kind.position != NoPE()) for kind in kinds.of_layers(config)]
         return {'no_rope_layers': turning, **kinds.write_windows(config)}
-
-
-def _read_turning(fields: Fields, layers: int) -> list[bool]:
-    if not fields.has('no_rope_layers'):
-        interval = fields.integer('no_rope_layer_interval', MAX_LAYERS, 4)
-        return [(layer + 1) % interval != 0 for layer in range(layers)]
-    turning = fields.choices('no_rope_layers', (0, 1))
-    if len(turning) < layers:
-        raise fields.wrong('no_rope_layers', f'at least one 0 or 1 for each of {layers} layers')
-    return [turns == 1 for turns in turning[:layers]]
 
 
 SMOLLM3 = Decoder(

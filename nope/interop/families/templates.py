@@ -1,6 +1,6 @@
 """Templates for the families' lists of tensors.
 
-A `Template` is a tensor that every layer has one of; `stacked` makes the tensors of all layers,
+A `LayerTensor` is a tensor that every layer has one of; `stacked` makes the tensors of all layers,
 `apart` those of layers that have arrays of their own.
 """
 
@@ -15,7 +15,7 @@ from nope.interop.mapping import (
     SAME,
     TRANSPOSED,
     Layout,
-    Part,
+    Parameter,
     Tensor,
     fused,
     halves,
@@ -28,7 +28,7 @@ from nope.interop.mapping import vector as outer_vector
 from nope.model import ModelConfig
 
 
-class Template(NamedTuple):
+class LayerTensor(NamedTuple):
     """A tensor of a layer: its name after the layer's, its shape, the paths of its parts."""
 
     name: str
@@ -37,28 +37,29 @@ class Template(NamedTuple):
     layout: Layout
 
 
-def stacked(prefix: str, templates: Sequence[Template], layers: int) -> list[Tensor]:
+def stacked(prefix: str, templates: Sequence[LayerTensor], layers: int) -> list[Tensor]:
     """The tensors of all layers; layer N's names begin with `prefix` and 'N.'."""
-    return _of_layers(prefix, lambda layer: templates, layers, Part)
+    return _of_layers(prefix, lambda layer: templates, layers, Parameter)
 
 
 def apart(
-    prefix: str, templates_of: Callable[[int], Sequence[Template]], layers: int
+    prefix: str, templates_of: Callable[[int], Sequence[LayerTensor]], layers: int
 ) -> list[Tensor]:
     """As `stacked`, of a model whose layers are apart; each has templates of its own."""
 
-    def part(path: tuple[str, ...], layer: int) -> Part:
+    def part(path: tuple[str, ...], layer: int) -> Parameter:
         first, *rest = path
-        return Part((first, str(layer), *rest)) if first == 'layers' else Part(path, layer)
+        own = first == 'layers'
+        return Parameter((first, str(layer), *rest)) if own else Parameter(path, layer)
 
     return _of_layers(prefix, templates_of, layers, part)
 
 
 def _of_layers(
     prefix: str,
-    templates_of: Callable[[int], Sequence[Template]],
+    templates_of: Callable[[int], Sequence[LayerTensor]],
     layers: int,
-    part: Callable[[tuple[str, ...], int], Part],
+    part: Callable[[tuple[str, ...], int], Parameter],
 ) -> list[Tensor]:
     return [
         Tensor(
@@ -72,38 +73,38 @@ def _of_layers(
     ]
 
 
-def matrix(name: str, path: Sequence[str], out: int, inputs: int) -> Template:
+def matrix(name: str, path: Sequence[str], out: int, inputs: int) -> LayerTensor:
     """A plain projection: [out, in] there. path: below 'layers'."""
-    return Template(name, (out, inputs), (('layers', *path),), TRANSPOSED)
+    return LayerTensor(name, (out, inputs), (('layers', *path),), TRANSPOSED)
 
 
-def vector(name: str, path: Sequence[str], size: int) -> Template:
-    return Template(name, (size,), (('layers', *path),), SAME)
+def vector(name: str, path: Sequence[str], size: int) -> LayerTensor:
+    return LayerTensor(name, (size,), (('layers', *path),), SAME)
 
 
-def heads_weight(name: str, ours: str, config: ModelConfig, heads: int) -> Template:
+def heads_weight(name: str, ours: str, config: ModelConfig, heads: int) -> LayerTensor:
     """The projection to queries, keys or values, [heads * H, D] there."""
     shape = heads * config.head_dim, config.width
-    return Template(name, shape, (('layers', 'attention', ours),), heads_out(config, heads))
+    return LayerTensor(name, shape, (('layers', 'attention', ours),), heads_out(config, heads))
 
 
-def heads_bias(name: str, ours: str, config: ModelConfig, heads: int) -> Template:
+def heads_bias(name: str, ours: str, config: ModelConfig, heads: int) -> LayerTensor:
     path = 'layers', 'attention', f'{ours}_bias'
-    return Template(name, (heads * config.head_dim,), (path,), head_vectors(config, heads))
+    return LayerTensor(name, (heads * config.head_dim,), (path,), head_vectors(config, heads))
 
 
-def paired(template: Template) -> Template:
+def paired(template: LayerTensor) -> LayerTensor:
     """A projection to queries or keys, or its bias, with rotary pairs of neighbours there."""
     return template._replace(layout=halves(template.layout))
 
 
-def output_weight(name: str, config: ModelConfig) -> Template:
+def output_weight(name: str, config: ModelConfig) -> LayerTensor:
     """Attention's output projection, [D, N * H] there."""
     shape = config.width, config.heads * config.head_dim
-    return Template(name, shape, (('layers', 'attention', 'output'),), heads_in(config))
+    return LayerTensor(name, shape, (('layers', 'attention', 'output'),), heads_in(config))
 
 
-def norm(name: str, ours: str, config: ModelConfig) -> list[Template]:
+def norm(name: str, ours: str, config: ModelConfig) -> list[LayerTensor]:
     """A norm before a part of the layer, with its bias if it has one."""
     found = [vector(f'{name}.weight', (ours, 'scale'), config.width)]
     if config.norm_bias:
@@ -111,16 +112,16 @@ def norm(name: str, ours: str, config: ModelConfig) -> list[Template]:
     return found
 
 
-def qk_norm(ours: str, config: ModelConfig, heads: int) -> Template:
+def qk_norm(ours: str, config: ModelConfig, heads: int) -> LayerTensor:
     """The norm of queries or keys, [H] there, or [heads * H] of all heads together."""
     name, path = f'self_attn.{ours[0]}_norm.weight', ('attention', f'{ours}_norm', 'scale')
     if config.qk_norm_over == 'head':
         return vector(name, path, config.head_dim)
     shape = (heads * config.head_dim,)
-    return Template(name, shape, (('layers', *path),), head_vectors(config, heads))
+    return LayerTensor(name, shape, (('layers', *path),), head_vectors(config, heads))
 
 
-def fused_qkv(name: str, config: ModelConfig, rows: Sequence[np.ndarray]) -> list[Template]:
+def fused_qkv(name: str, config: ModelConfig, rows: Sequence[np.ndarray]) -> list[LayerTensor]:
     """One projection to queries, keys and values, and its bias if it has one. rows: the indices
     of each of the three, head by head."""
     ours = ('query', 'key', 'value')
@@ -128,16 +129,16 @@ def fused_qkv(name: str, config: ModelConfig, rows: Sequence[np.ndarray]) -> lis
     out = sum(len(indices) for indices in rows)
     paths = tuple(('layers', 'attention', part) for part in ours)
     layout = fused([heads_out(config, count) for count in heads], rows)
-    found = [Template(f'{name}.weight', (out, config.width), paths, layout)]
+    found = [LayerTensor(f'{name}.weight', (out, config.width), paths, layout)]
     if config.qkv_bias:
         paths = tuple(('layers', 'attention', f'{part}_bias') for part in ours)
         layout = fused([head_vectors(config, count) for count in heads], rows)
-        found.append(Template(f'{name}.bias', (out,), paths, layout))
+        found.append(LayerTensor(f'{name}.bias', (out,), paths, layout))
     return found
 
 
 def embedding(name: str, config: ModelConfig) -> Tensor:
-    return Tensor(name, (config.vocab_size, config.width), (Part(('embedding',)),), SAME)
+    return Tensor(name, (config.vocab_size, config.width), (Parameter(('embedding',)),), SAME)
 
 
 def outer_norm(name: str, ours: str, config: ModelConfig) -> list[Tensor]:

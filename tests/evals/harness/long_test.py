@@ -50,7 +50,7 @@ def results(
 
 
 @pytest.mark.peers  # lm_eval's task imports transformers
-@pytest.mark.parametrize('suffix', ['json', 'jsonl', 'parquet'])
+@pytest.mark.parametrize('suffix', ['json', 'parquet'])
 def test_babilong_asks_with_two_examples_and_looks_for_the_target(
     tmp_path: pathlib.Path, suffix: str
 ) -> None:
@@ -59,8 +59,6 @@ def test_babilong_asks_with_two_examples_and_looks_for_the_target(
     path = tmp_path / f'qa1/4k.{suffix}'
     if suffix == 'json':
         path.write_text(json.dumps(FACTS))
-    elif suffix == 'jsonl':
-        write_jsonl(path, FACTS)
     else:
         pq.write_table(pa.Table.from_pylist(FACTS), path)
     writes = FakeGenerator(lambda i, prompt: f' In the GARDEN, as {i} says.')
@@ -75,34 +73,8 @@ def test_babilong_asks_with_two_examples_and_looks_for_the_target(
     assert [options.new_tokens for options in writes.options] == [16]
 
 
-@pytest.mark.peers
-def test_a_task_without_lengths_of_its_own_reads_its_file_too(tmp_path: pathlib.Path) -> None:
-    pytest.importorskip('transformers')
-    (tmp_path / 'qa11').mkdir()
-    write_jsonl(tmp_path / 'qa11/0k.jsonl', FACTS)
-    writes = FakeGenerator(lambda i, prompt: 'office')
-    found = results(tmp_path, ['babilong_qa11'], writes)
-    assert found['results']['babilong_qa11']['acc,none'] == 0.5
-
-
-@pytest.mark.peers
-def test_contexts_that_lost_their_beginning_are_counted(tmp_path: pathlib.Path) -> None:
-    pytest.importorskip('transformers')
-    (tmp_path / 'qa1').mkdir()
-    write_jsonl(tmp_path / 'qa1/0k.jsonl', FACTS)
-    writes = FakeGenerator(lambda i, prompt: 'garden')
-    found = results(tmp_path, ['babilong_qa1'], writes, window=64)
-    assert (found['contexts'], found['truncated']) == (2, 2)
-    assert all(len(prompt) == 64 - 16 for prompt in writes.prompts[0])
-
-
-@pytest.mark.parametrize('suffix', ['json', 'jsonl'])
-def test_longbench_2_scores_letters_of_its_rows(tmp_path: pathlib.Path, suffix: str) -> None:
-    path = tmp_path / f'data.{suffix}'
-    if suffix == 'json':
-        path.write_text(json.dumps(QUESTIONS))
-    else:
-        write_jsonl(path, QUESTIONS)
+def test_longbench_2_scores_letters_of_its_rows(tmp_path: pathlib.Path) -> None:
+    write_jsonl(tmp_path / 'data.jsonl', QUESTIONS)
     names = ['longbench2_legal_multi', 'longbench2_legal_single']
     found = results(tmp_path, names, FakeGenerator())
     for name, rows in zip(names, ([QUESTIONS[1]], [QUESTIONS[0], QUESTIONS[2]]), strict=True):
@@ -150,23 +122,6 @@ def test_a_task_in_two_groups_is_refused(tmp_path: pathlib.Path) -> None:
     write_jsonl(tmp_path / 'data.jsonl', QUESTIONS)
     with pytest.raises(ValueError, match=r"tasks names 'longbench2_legal_single' twice: in"):
         find(['longbench2_single', 'longbench2_legal_single'], data=tmp_path, built_in=False)
-
-
-def test_a_group_lacks_its_files_by_name(tmp_path: pathlib.Path) -> None:
-    (tmp_path / 'qa2').mkdir()
-    write_jsonl(tmp_path / 'qa2/8k.jsonl', FACTS)
-    asked = {'data': tmp_path, 'built_in': False, 'metadata': {'max_seq_lengths': '8k'}}
-    with pytest.raises(FileNotFoundError, match='lacks the data of 4 tasks') as error:
-        find(['babilong_longctx'], **asked)
-    assert 'qa3/8k.jsonl or' in str(error.value) and 'qa2/' not in str(error.value)
-
-
-def test_the_best_letter_is_the_right_answer(tmp_path: pathlib.Path) -> None:
-    """Whatever the fake model prefers: one row for each letter as its answer."""
-    rows = [choice('Detective', SINGLE, letter, context='Same.') for letter in 'ABCD']
-    write_jsonl(tmp_path / 'data.jsonl', rows)
-    found = results(tmp_path, ['longbench2_detective'], FakeGenerator())
-    assert found['results']['longbench2_detective']['acc,none'] == 0.25
 
 
 def test_a_task_without_rows_is_said(tmp_path: pathlib.Path) -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import string
 from collections.abc import Sequence
 
 import pytest
@@ -11,8 +10,6 @@ from nope.evals.longbench.metrics import (
     METRICS,
     classification,
     code_sim,
-    count,
-    first_line,
     qa_f1,
     retrieval,
     rouge_l,
@@ -55,43 +52,9 @@ def test_a_score_is_between_0_and_1(name: str, prediction: str, truth: str, numb
     assert 0 <= found <= 1
 
 
-@pytest.mark.parametrize(
-    ('name', 'text'),
-    [
-        ('qa_f1', 'New York'),
-        ('classification', 'City'),
-        ('retrieval', 'Paragraph 3'),
-        ('count', '7'),
-        ('code_sim', 'x = 1'),
-    ],
-)
-def test_equal_texts_score_1(name: str, text: str) -> None:
-    assert METRICS[name](text, text, classes=CLASSES) == 1
-
-
-@EXAMPLES
-@given(text=TEXTS.filter(lambda text: text.strip('.')))
-def test_equal_texts_score_just_below_1_in_rouge_l(text: str) -> None:
-    assert rouge_l(text, text) == 2 / (2 + 1e-8)
-
-
-@EXAMPLES
-@given(text=st.text(alphabet=string.ascii_letters + ' ()=', min_size=1))
-def test_equal_lines_of_code_score_1(text: str) -> None:
-    assert code_sim(text, text) == 1
-
-
 def test_qa_f1_is_blind_to_case_punctuation_and_articles() -> None:
     assert qa_f1('The U.S. (a country)', 'us country') == 1
     assert qa_f1('theory', 'the ory') == 0
-
-
-def test_qa_f1_of_two_texts_without_words_is_0() -> None:
-    assert qa_f1('The', '...') == 0
-
-
-def test_rouge_l_counts_a_word_once() -> None:
-    assert rouge_l('x x x', 'x y') == 2 * (1 * 0.5 / (1 + 0.5 + 1e-8))
 
 
 def test_rouge_l_keeps_the_words_found_in_earlier_sentences() -> None:
@@ -107,11 +70,6 @@ def test_rouge_l_takes_one_of_several_subsequences() -> None:
 
 def test_rouge_l_gives_white_space_between_full_stops_a_word_of_its_own() -> None:
     assert rouge_l('x. ', 'y.\n') == rouge_l('b a', 'a b') == 2 * (0.25 / (1 + 1e-8))
-
-
-@pytest.mark.parametrize(('prediction', 'truth'), [('', 'x'), ('...', 'x'), ('x', ''), ('x', '.')])
-def test_rouge_l_without_a_sentence_is_0(prediction: str, truth: str) -> None:
-    assert rouge_l(prediction, truth) == 0
 
 
 def test_rouge_l_of_a_sentence_too_long_for_the_package_is_0() -> None:
@@ -144,11 +102,6 @@ def test_retrieval_needs_a_paragraph() -> None:
         retrieval('Paragraph 3', '3')
 
 
-def test_a_count_is_a_run_of_digits() -> None:
-    assert count('-7.0', '7') == 1 / 2
-    assert count('seven', '7') == 0
-
-
 @pytest.mark.parametrize(
     ('prediction', 'line'),
     [
@@ -163,18 +116,10 @@ def test_code_sim_reads_the_first_line_of_code(prediction: str, line: str) -> No
     assert code_sim(prediction, line or 'x = 1') == (1 if line else 0)
 
 
-def test_code_sim_is_in_hundredths() -> None:
-    assert code_sim('abc', 'abd') == 0.67
-
-
 def test_code_sim_ignores_frequent_characters_of_a_long_truth() -> None:
     """From 200 characters on, difflib starts no match at one that makes up over 1 %."""
     assert code_sim('ab' * 99, 'ab' * 99) == 1
     assert code_sim('x' + 'ab' * 100, 'y' + 'ab' * 100) == 0
-
-
-def test_code_sim_with_an_empty_text_is_0() -> None:
-    assert code_sim('', 'x') == code_sim('x', '') == code_sim('', '') == 0
 
 
 def test_the_best_truth_counts() -> None:
@@ -186,14 +131,6 @@ def test_the_first_line_alone_is_scored_where_asked() -> None:
     prediction = '\nParis\nQuestion: where is Lyon?'
     assert score('qa_f1', prediction, ['Paris'], first_line_only=True) == 1
     assert score('qa_f1', prediction, ['Paris']) < 1
-
-
-@pytest.mark.parametrize(
-    ('text', 'line'),
-    [('', ''), ('\n\n', ''), ('a', 'a'), ('\n\na\n\nb', 'a'), (' \na', ' '), ('a\r\nb', 'a\r')],
-)
-def test_first_line(text: str, line: str) -> None:
-    assert first_line(text) == line
 
 
 def test_an_unknown_metric_is_refused() -> None:

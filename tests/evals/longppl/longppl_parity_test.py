@@ -6,12 +6,9 @@ import pathlib
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 
-from nope.data import DataConfig
-from nope.data.documents import Documents, open_documents
-from nope.data.sources import Text
+from nope.data.documents import Documents
 from nope.data.tokenizers import ByteTokenizer
 from nope.evals import longppl
 from nope.evals.generation import Generator
@@ -24,19 +21,6 @@ VOCAB = 258  # of the byte tokenizer, with its marks
 # A random model prefers no token that it has read: the thresholds are below and above its noise.
 RULE = Rule(short=24, stride=10, gain=0.05, ceiling=8.0)
 LENGTHS, BUDGET = (48, 96), 96 * 3
-
-
-@pytest.fixture(scope='module')
-def documents(tmp_path_factory: pytest.TempPathFactory) -> Documents:
-    folder = tmp_path_factory.mktemp('parity')
-    draw = np.random.default_rng(0)
-    for split in ('train', 'test'):
-        (folder / 'books' / split).mkdir(parents=True)
-        for i, size in enumerate((130, 40, 210, 170)):
-            text = draw.integers(32, 127, size).astype(np.uint8).tobytes()
-            (folder / 'books' / split / f'{i}.txt').write_bytes(text)
-    config = DataConfig((Text(str(folder / 'books')),))
-    return open_documents(config, split='test', cache=folder, bos=True)
 
 
 def token_losses(model: Any, tokens: np.ndarray) -> np.ndarray:
@@ -62,21 +46,21 @@ def stock_key_losses(model: Any, tokens: np.ndarray) -> list[float]:
     return found
 
 
-def test_longppl_is_that_of_stock(documents: Documents, tmp_path: pathlib.Path) -> None:
+def test_longppl_is_that_of_stock(books: Documents, tmp_path: pathlib.Path) -> None:
     model = stock.make('llama', vocab_size=VOCAB)
     described, variables = stock.ours(stock.save(model, tmp_path / 'model'))
     generator = Generator(described.model, variables, tiny.mesh(), batch_tokens=384)
     found = longppl.run(
         generator,
         ByteTokenizer(),
-        documents,
+        books,
         LENGTHS,
         RULE,
         budget=BUDGET,
         log=SampleLog(tmp_path / 'samples.jsonl'),
     )
     for index, length in enumerate(LENGTHS):
-        taken = [d[:length] for d in documents if len(d) >= length][: BUDGET // length]
+        taken = [d[:length] for d in books if len(d) >= length][: BUDGET // length]
         keys = [loss for tokens in taken for loss in stock_key_losses(model, tokens)]
         losses = np.concatenate([token_losses(model, tokens) for tokens in taken])
         assert found['documents'][index] == len(taken) == 3

@@ -68,26 +68,6 @@ def sentencepiece_tokenizer(folder: pathlib.Path) -> Tokenizer:
     return load_tokenizer(str(folder / 'tokenizer.model'))
 
 
-def byte_level_tokenizer(folder: pathlib.Path) -> Tokenizer:
-    """Byte-level BPE, in which several digits and the space before them may be one token."""
-    import tokenizers
-
-    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
-    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = tokenizers.decoders.ByteLevel()
-    trainer = tokenizers.trainers.BpeTrainer(
-        vocab_size=500,
-        special_tokens=['</s>'],
-        initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    tokenizer.train_from_iterator(
-        [PAPER.prompt(str(k), 1, 1) for k in range(47_000, 47_200)], trainer
-    )
-    tokenizer.save(str(folder / 'tokenizer.json'))
-    return load_tokenizer(str(folder / 'tokenizer.json'))
-
-
 class Score(NamedTuple):
     log_probs: np.ndarray
     greedy: np.ndarray

@@ -1,14 +1,10 @@
 from __future__ import annotations
 
-import dataclasses
-import json
-
 import numpy as np
 import pytest
 
-from nope.data.templates import PAPER
 from nope.evals.passkey import keys
-from nope.evals.passkey.keys import Cell, PieceCounts, fillers, plan, prompt_tokens, repeats
+from nope.evals.passkey.keys import DepthCell, PieceCounts, fillers, plan, prompt_tokens, repeats
 from tests.vectors import VECTORS
 
 PLAN = VECTORS['passkey_plan_seed42_max4096']
@@ -27,11 +23,7 @@ IN_CONTEXT = PieceCounts(
     question=COUNTS['question_in_context'],
     answer=COUNTS['key'],
 )
-LENGTHS = pytest.mark.parametrize('max_length', [4096, 16384, 32768])
-
-
-def test_vector_passkey_plan_seed42_max4096_n_cells() -> None:
-    assert len(plan(4096)) == PLAN['n_cells']
+LENGTHS = pytest.mark.parametrize('max_length', [4096, 32768])
 
 
 @pytest.mark.parametrize(
@@ -40,7 +32,7 @@ def test_vector_passkey_plan_seed42_max4096_n_cells() -> None:
     ids=['first3-0', 'first3-1', 'first3-2', 'last'],
 )
 def test_vector_passkey_plan_seed42_max4096(index: int, expected: dict) -> None:
-    assert plan(4096, seed=42)[index] == Cell(
+    assert plan(4096, seed=42)[index] == DepthCell(
         length=expected['seq_len'],
         depth=expected['depth'],
         positions=tuple(expected['info_positions']),
@@ -55,28 +47,13 @@ def test_vector_prompt_tokens_for_nominal_length(length: str) -> None:
 
 
 @LENGTHS
-def test_the_grid_is_16_lengths_from_the_longest_by_10_depths_from_the_start(
-    max_length: int,
-) -> None:
-    lengths = [max_length * part // 16 for part in range(16, 0, -1)]
-    expected = [(length, depth / 10) for length in lengths for depth in range(10)]
-    assert [(cell.length, cell.depth) for cell in plan(max_length)] == expected
-
-
-@LENGTHS
 def test_positions_are_in_the_tenth_of_their_depth(max_length: int) -> None:
     for cell in plan(max_length):
         tenth, positions = cell.length // 10, np.array(cell.positions)
-        assert positions.shape == (10,)
+        assert positions.shape == (10,) and len(cell.keys) == 10
+        assert all(10_000 <= int(key) <= 99_999 for key in cell.keys)
         assert np.all(positions // tenth == round(10 * cell.depth))
         assert np.all((positions >= 0) & (positions < cell.length))
-
-
-@LENGTHS
-def test_keys_have_five_digits(max_length: int) -> None:
-    for cell in plan(max_length):
-        assert len(cell.keys) == 10
-        assert all(10_000 <= int(key) <= 99_999 and len(key) == 5 for key in cell.keys)
 
 
 def test_the_plan_depends_on_its_seed_and_on_no_other_generator() -> None:
@@ -84,12 +61,6 @@ def test_the_plan_depends_on_its_seed_and_on_no_other_generator() -> None:
     state = np.random.get_state(legacy=False)['state']['key'].copy()
     plan(4096)
     np.testing.assert_array_equal(np.random.get_state(legacy=False)['state']['key'], state)
-
-
-def test_values_are_plain_python() -> None:
-    cell = plan(4096)[0]
-    assert {type(x) for x in cell.positions} == {int}
-    assert json.loads(json.dumps(dataclasses.asdict(cell)))['keys'] == list(cell.keys)
 
 
 @pytest.mark.parametrize('max_length', [0, 144, 4100, -4096])
@@ -121,37 +92,12 @@ def test_the_key_stands_where_whole_fillers_end(position: int, before: int) -> N
     assert fillers(256, position, ALONE) == (before, 7 - before)
 
 
-def test_repeats_do_not_depend_on_the_position() -> None:
-    for length in (80, 104, 105, 256, 4096):
-        assert repeats(length, ALONE) == (length - 80) // 25
-        assert {sum(fillers(length, position, ALONE)) for position in range(length)} == {
-            repeats(length, ALONE)
-        }
-
-
 @pytest.mark.parametrize('length', [0, 64, 79])
 def test_a_length_without_room_is_refused(length: int) -> None:
     with pytest.raises(ValueError, match=rf'length {length} is shorter .* 80 tokens'):
         repeats(length, ALONE)
     with pytest.raises(ValueError, match='shorter'):
         fillers(length, 0, ALONE)
-
-
-@pytest.mark.parametrize('field', ['task', 'filler', 'info', 'question', 'answer'])
-def test_a_piece_without_tokens_is_refused(field: str) -> None:
-    with pytest.raises(ValueError, match=f'{field} is 0'):
-        dataclasses.replace(ALONE, **{field: 0})
-
-
-def test_a_prompt_is_its_pieces_in_order() -> None:
-    pieces = PAPER.prompt('12345', 2, 1).split(PAPER.filler)
-    assert pieces == [
-        'There is an important info hidden inside a lot of irrelevant text. Find it and memorize '
-        'them. I will quiz you about the important information there.\n',
-        '',
-        '\nThe pass key is 12345. Remember it. 12345 is the pass key.\n',
-        '\nWhat is the pass key? The pass key is',
-    ]
 
 
 def test_chosen_lengths_come_longest_first_with_keys_inside_their_depths() -> None:

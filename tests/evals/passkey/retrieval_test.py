@@ -20,32 +20,17 @@ from tests.evals.passkey import fakes
 from tests.evals.passkey.fakes import BYTES, Model, Pieces
 from tests.vectors import VECTORS
 
-PLAN = VECTORS['passkey_plan_seed42_max4096']
 COUNTS = VECTORS['passkey_token_counts_llama_tokenizer']
 LLAMA = Pieces(fakes.llama_pieces)
 
 
-@pytest.fixture(scope='module', params=['bytes', 'sentencepiece', 'byte-level'])
+@pytest.fixture(scope='module', params=['bytes', 'sentencepiece'])
 def tokenizer(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Tokenizer:
-    folder = tmp_path_factory.mktemp('tokenizer')
-    makers = {
-        'bytes': lambda folder: BYTES,
-        'sentencepiece': fakes.sentencepiece_tokenizer,
-        'byte-level': fakes.byte_level_tokenizer,
-    }
-    return makers[request.param](folder)
-
-
-def test_vector_questions_of_the_first_and_last_cells() -> None:
-    asked = plan(PAPER, LLAMA, 4096, bos=True).questions
-    assert len(asked) == 10 * PLAN['n_cells']
-    for cell, expected in [*enumerate(PLAN['first3']), (PLAN['n_cells'] - 1, PLAN['last'])]:
-        tests = asked[10 * cell : 10 * cell + 10]
-        assert {(q.length, q.depth) for q in tests} == {(expected['seq_len'], expected['depth'])}
-        assert [q.position for q in tests] == expected['info_positions']
-        assert [q.key for q in tests] == expected['pass_keys']
+    if request.param == 'bytes':
+        return BYTES
+    return fakes.sentencepiece_tokenizer(tmp_path_factory.mktemp('tokenizer'))
 
 
 def test_vector_pieces_measured_alone() -> None:
@@ -124,24 +109,10 @@ def test_the_answer_of_a_tokenizer_with_a_space_in_front_is_the_key_alone(
         assert len(answer) == COUNTS['key']
 
 
-def test_the_answer_of_bytes_has_the_space() -> None:
-    assert answer_ids(PAPER, BYTES, '47194').tolist() == list(b' 47194')
-
-
 def test_an_answer_that_shares_a_token_with_the_question_is_refused() -> None:
     tokenizer = Pieces(lambda text: re.findall(r'is \d|.|\n', text), fingerprint='greedy')
     with pytest.raises(ValueError, match=r"fingerprint greedy.*pass key is' with .*' 47194'"):
         answer_ids(PAPER, tokenizer, '47194')
-
-
-def test_lengths_without_room_are_left_out_and_the_rest_is_as_planned() -> None:
-    asked = plan(PAPER, BYTES, 3200, bos=True).questions
-    assert sorted({q.length for q in asked}) == list(range(400, 3201, 200))
-    planned = {(c.length, c.depth): c for c in keys.plan(3200)}
-    for question in asked:
-        cell = planned[question.length, question.depth]
-        assert question.key == cell.keys[question.test]
-        assert question.position == cell.positions[question.test]
 
 
 def test_a_length_with_room_for_no_filler_is_kept() -> None:
@@ -151,11 +122,6 @@ def test_a_length_with_room_for_no_filler_is_kept() -> None:
     assert shortest == least
     lengths = {q.length for q in plan(PAPER, BYTES, 16 * (least - 1), bos=True).questions}
     assert min(lengths) == 2 * (least - 1)
-
-
-def test_a_plan_without_any_room_names_the_field() -> None:
-    with pytest.raises(ValueError, match='max_length is 160; no length'):
-        plan(PAPER, BYTES, 160, bos=True)
 
 
 def test_a_tokenizer_without_begin_mark_is_refused_with_the_switch() -> None:
@@ -213,8 +179,12 @@ def test_records_of_a_model_that_reads_the_first_half(tmp_path: pathlib.Path) ->
 
 @pytest.mark.parametrize(
     ('change', 'matched'),
-    [(lambda key: key, 6), (lambda key: ' ' + key[1:4] + '--', 4), (lambda key: '-' + key[1:], 0)],
-    ids=['right', 'wrong digits', 'wrong from the start'],
+    [
+        (lambda key: key, 6),
+        (lambda key: f'{key[:3]}x{key[4:]}', 3),
+        (lambda key: '-' + key[1:], 0),
+    ],
+    ids=['right', 'a wrong digit', 'wrong from the start'],
 )
 def test_an_answer_is_right_when_all_of_it_is(tmp_path: pathlib.Path, change, matched: int) -> None:
     made, log = short_plan(tests=1), SampleLog(tmp_path / 'samples.jsonl')
@@ -224,36 +194,13 @@ def test_an_answer_is_right_when_all_of_it_is(tmp_path: pathlib.Path, change, ma
     assert np.unique(records['accuracy']).tolist() == [float(matched == 6)]
 
 
-def test_matched_tokens_are_the_leading_ones(tmp_path: pathlib.Path) -> None:
-    made, log = short_plan(tests=1), SampleLog(tmp_path / 'samples.jsonl')
-    model = Model(BYTES, lambda text: keys_read(text)[:3] + 'x' + keys_read(text)[4:])
-    passkey.run(model, made, log, window=400)
-    assert {log[q.name]['matched'] for q in made.questions} == {3}
-
-
-def test_the_model_is_asked_the_plan_longest_first_and_once(tmp_path: pathlib.Path) -> None:
+def test_the_model_is_asked_the_plan_longest_first(tmp_path: pathlib.Path) -> None:
     made = short_plan()
     model = Model(BYTES, keys_read)
-    first = passkey.run(model, made, SampleLog(tmp_path / 'samples.jsonl'), window=400)
+    passkey.run(model, made, SampleLog(tmp_path / 'samples.jsonl'), window=400)
     expected = [made.prompt(q).ids.tolist() for q in made.questions]
     assert [ids.tolist() for ids in model.asked] == expected
     assert [len(ids) for ids in expected] == sorted(map(len, expected), reverse=True)
-
-    again = Model(BYTES, keys_read)
-    second = passkey.run(again, made, SampleLog(tmp_path / 'samples.jsonl'), window=400)
-    assert again.calls == 0
-    np.testing.assert_array_equal(first['accuracy'], second['accuracy'])
-
-
-def test_more_tests_ask_only_for_those_that_are_new(tmp_path: pathlib.Path) -> None:
-    passkey.run(
-        Model(BYTES, keys_read), short_plan(1), SampleLog(tmp_path / 'samples.jsonl'), window=400
-    )
-    more = Model(BYTES, keys_read)
-    passkey.run(more, short_plan(2), SampleLog(tmp_path / 'samples.jsonl'), window=400)
-    made = short_plan(2)
-    expected = [made.prompt(q).ids.tolist() for q in made.questions if q.test == 1]
-    assert [ids.tolist() for ids in more.asked] == expected
 
 
 def test_chosen_lengths_are_asked_and_recorded_in_place_of_the_plan(tmp_path: pathlib.Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from nope.data.tokenizers import ByteTokenizer
 from nope.evals.ruler import FREE, TASKS, Corpora, Plan, prompts
 from nope.evals.ruler.fitting import Sample
-from nope.evals.ruler.needles import DEPTHS, NOISE
+from nope.evals.ruler.needles import DEPTHS
 from tests.evals.ruler.pieces import Pieces, vocabulary, write_files
 
 WORDS = vocabulary()
@@ -84,26 +84,6 @@ def test_answers_stand_in_the_prompt(name: str, corpora: Corpora) -> None:
         assert all(answer in sample.text for answer in sample.answers)
 
 
-def test_a_single_needle_is_asked_for_in_the_singular() -> None:
-    text, (value,), _ = made('niah_single_1')[0]
-    key = re.search(r'What is the special magic number for (\S+) mentioned', text)
-    assert key is not None
-    lines = text.split('\n')
-    assert lines[0] == (
-        'A special magic number is hidden within the following text. Make sure to memorize it. '
-        'I will quiz you about the number afterwards.'
-    )
-    needle = f'One of the special magic numbers for {key[1]} is: {value}.'
-    assert lines[1:-1].count(needle) == 1
-    assert {*lines[1:-1]} == {NOISE, needle}
-    assert lines[-1] == (
-        f'What is the special magic number for {key[1]} mentioned in the provided text? '
-        f'The special magic number for {key[1]} mentioned in the provided text is'
-    )
-    assert re.fullmatch(r'[1-9]\d{6}', value)
-    assert '-' in key[1]
-
-
 def test_several_queries_are_asked_for_in_the_plural(corpora: Corpora) -> None:
     text, answers, _ = made('niah_multiquery', corpora=corpora)[0]
     asked = re.search(r'What are all the special magic numbers for (.*?) mentioned in', text)
@@ -123,16 +103,6 @@ def test_several_values_belong_to_one_key(corpora: Corpora) -> None:
     assert sorted(value for _, value in stated) == sorted(answers)
 
 
-def test_other_keys_are_in_the_haystack() -> None:
-    text, answers, _ = made('niah_multikey_3')[0]
-    stated = re.findall(r'One of the special magic uuids for (\S+) is: (\S+)\.', text)
-    asked = re.search(r'What is the special magic uuid for (\S+) mentioned', text)
-    assert asked is not None
-    assert len(stated) == len(set(stated)) > 10
-    assert [value for key, value in stated if key == asked[1]] == [*answers]
-    assert text.count('\n') == len(stated) + 1
-
-
 def test_needles_lie_at_forty_depths(corpora: Corpora) -> None:
     assert len(DEPTHS) == len(set(DEPTHS)) == 40
     assert DEPTHS[:4] == [0, 3, 5, 8] and DEPTHS[-1] == 100
@@ -143,42 +113,6 @@ def test_needles_lie_at_forty_depths(corpora: Corpora) -> None:
         places.append(before.count('.') / (context.count('.') - 1))
     assert len({round(100 * place) for place in places}) > 30
     assert min(places) == 0 and max(places) == 1
-
-
-def test_a_chain_is_in_order_and_after_an_example() -> None:
-    text, names, _ = made('vt')[0]
-    begin = text.rindex('Memorize and track')
-    example, question = text[:begin], text[begin:]
-    found = [line for line in question.split('\n') if line.startswith('VAR')]
-    value = found[0].split(' = ')[1]
-    assert found[0] == f'VAR {names[0]} = {value}'
-    for line, (new, old) in zip(found[1:], zip(names[1:], names, strict=False), strict=True):
-        assert line == f'VAR {new} = VAR {old} '
-    assert all(re.fullmatch('[A-Z]{5}', name) for name in names)
-    assert text.endswith(f'5 variables are assigned the value {value}, they are: ')
-    shown = example[example.rindex('they are: ') + len('they are: ') :].split()
-    assert len(shown) == 5 and all(re.fullmatch('[A-Z]{3}', name) for name in shown)
-    assert '12345' not in text
-
-
-@pytest.mark.parametrize(('length', 'often', 'others'), [(2048, 6, 1), (8192, 30, 3)])
-def test_common_words_are_there_more_often(length: int, often: int, others: int) -> None:
-    text, answers, _ = made('cwe', length)[0]
-    example, question = text.split('Below is a numbered list')[1:]
-    listed = re.findall(r'\d+\. (\S+)', question)
-    assert {word: listed.count(word) for word in answers} == dict.fromkeys(answers, often)
-    assert {listed.count(word) for word in listed if word not in answers} == {others}
-    assert [int(n) for n in re.findall(r'(\d+)\. \S', question)] == [*range(1, len(listed) + 1)]
-    assert len(re.findall(r'\d+\. \S+', example.split('in the list are:')[1])) == 10
-
-
-def test_coded_words_fall_with_the_square_of_their_rank() -> None:
-    text, answers, _ = made('fwe', 8192)[0]
-    coded = text.split('coded words. ')[1].split('\n')[0].split()
-    counts = [coded.count(word) for word in ('...', *answers)]
-    assert counts[0] / counts[1] == pytest.approx(4, abs=0.05)
-    assert counts[0] / counts[3] == pytest.approx(16, abs=0.5)
-    assert max(coded.count(word) for word in {*coded} - {'...', *answers}) < counts[3]
 
 
 def test_the_documents_of_a_question_are_among_the_others(corpora: Corpora) -> None:
@@ -231,7 +165,7 @@ def test_prompts_are_made_once_for_a_tokenizer_and_a_length(
 ) -> None:
     first = made('vt', cache=tmp_path)
     (path,) = tmp_path.iterdir()
-    monkeypatch.setattr(prompts.Plan, '_made', None)
+    monkeypatch.setattr(prompts.RulerPlan, '_made', None)
     assert made('vt', cache=tmp_path) == first
     assert made('vt', cache=tmp_path, samples=2) == first[:2]
     monkeypatch.undo()
@@ -258,3 +192,35 @@ def test_an_answer_begins_where_its_task_says(name: str, corpora: Corpora) -> No
     (sample,) = made(name, 8192, samples=1, corpora=corpora)
     question, opening, answer = sample.text.rpartition(TASKS[name].opening)
     assert opening and len(answer) < 200 and question.rstrip()[-1] in '?.\'"'
+
+
+def of_two(cache: pathlib.Path | None, lengths: tuple[int, ...] = (1024, 2048)) -> Plan:
+    settings: dict[str, Any] = {'samples': 3, 'words': WORDS, 'cache': cache}
+    return Plan(Pieces(), ('vt', 'niah_multikey_3'), lengths, **settings)
+
+
+def test_what_a_cache_lacks_is_built_alike_by_any_number_of_processes(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def contents(name: str) -> dict[str, bytes]:
+        return {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()}
+
+    prompts.build(of_two(tmp_path / 'one'), workers=1)
+    kept = contents('one')
+    assert len(kept) == 4
+    monkeypatch.setattr(prompts, 'LEAST_TOKENS', 0)
+    prompts.build(of_two(tmp_path / 'two'), workers=2)
+    assert contents('two') == kept
+    with pytest.raises(ValueError, match='length is 200'):  # as the process that finds it says
+        prompts.build(of_two(tmp_path, (200, 1024)), workers=2)
+    prompts.build(of_two(None), workers=2)  # without a cache there is nothing to keep
+    made: list[str] = []
+
+    def make(self: Plan, length: int, task: str, *, write: bool) -> list:
+        made.append(f'{task}-{length}')
+        return []
+
+    monkeypatch.setattr(Plan, 'make', make)
+    (tmp_path / 'one' / min(kept)).unlink()
+    prompts.build(of_two(tmp_path / 'one'), workers=2)
+    assert len(made) == 1 and min(kept).startswith(made[0])

@@ -26,7 +26,7 @@ def framed(header: bytes, data: bytes = b'') -> bytes:
 def read_file(path: pathlib.Path) -> dict[str, tuple[str, list[int], bytes | None]]:
     """(dtype, shape, bytes) by name; None for the bytes of what is listed and not read."""
     found = {}
-    for name, entry in safetensors.read_header(path).entries.items():
+    for name, entry in safetensors.read_header(path).items():
         data = None
         if entry.code in FLOATS:
             array = safetensors.read(path, entry)
@@ -92,7 +92,7 @@ def _bytes_of_a_folder(folder: pathlib.Path) -> Case:
     save(home, tiny.variables(MODEL), Described(MODEL, 16))
     (path,) = home.glob('*.safetensors')
     whole = path.read_bytes()
-    tensors = {name: safetensors.read(path, e) for name, e in _entries(path).items()}
+    tensors = {name: safetensors.read(path, e) for name, e in safetensors.read_header(path).items()}
 
     def case(draw: Draw) -> bool:
         sound = one_in(draw, 16)
@@ -106,10 +106,6 @@ def _bytes_of_a_folder(folder: pathlib.Path) -> Case:
         return accepted
 
     return case
-
-
-def _entries(path: pathlib.Path) -> Any:
-    return safetensors.read_header(path).entries
 
 
 def _values(folder: pathlib.Path) -> dict[str, Any]:
