@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import shlex
 import shutil
 from typing import Any
 
@@ -182,10 +183,32 @@ def test_several_files_without_an_index(sharded: pathlib.Path) -> None:
     assert_refused(sharded, f"2 files of tensors and no .*index.json .*'{FIRST}', '{SECOND}'")
 
 
-@pytest.mark.parametrize('pickle', ['pytorch_model.bin', 'lit_model.pth', 'model.pt', 'a.ckpt'])
-def test_pickles_are_refused_by_name(single: pathlib.Path, pickle: str) -> None:
-    (single / 'model.safetensors').rename(single / pickle)
-    assert_refused(single, f"pickle files .'{pickle}'., which can run code .* accepted are model")
+@pytest.mark.parametrize(
+    ('pickle', 'library'),
+    [
+        ('pytorch_model.bin', 'transformers'),
+        ('lit_model.pth', 'torch'),
+        ('model.pt', 'torch'),
+        ("it's a.ckpt", 'torch'),
+    ],
+)
+def test_pickles_are_refused_with_a_command_that_converts_them(
+    tmp_path, pickle: str, library: str
+) -> None:
+    folder = tmp_path / 'a "model" of $HOME'
+    folder.mkdir()
+    write_json(folder / 'config.json', CONFIG)
+    (folder / pickle).write_bytes(b'\x80\x04.')
+    with pytest.raises(CheckpointFileError, match='can run code when they are read') as caught:
+        open_directory(folder)
+    command = str(caught.value).partition('convert those you trust: ')[2]
+    assert '\n' not in command
+    python, option, code, source, target = shlex.split(command)
+    assert (python, option) == ('python', '-c')
+    compile(code, 'command', 'exec')
+    assert library in code and str(folder) in source and str(folder) in target
+    if library == 'torch':
+        assert source == str(folder / pickle) and 'weights_only=True' in code
 
 
 @pytest.mark.parametrize(
