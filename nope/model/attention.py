@@ -24,7 +24,7 @@ from nope.model.kinds import LayerKind
 from nope.model.layers import Norm, bias, parameter, project, unit_norm
 from nope.model.shape import Attend, ChosenRows, LayerStats
 from nope.model.sinks import add_sinks
-from nope.model.temperature import AdaptiveTemperature, entropy_multipliers, multiplied
+from nope.model.temperature import AdaptiveTemperature
 from nope.positions import Position
 
 
@@ -103,7 +103,7 @@ class SelfAttention(nn.Module):
         if c.temperature == 'adaptive':
             adaptive = AdaptiveTemperature(c, name='temperature')
             factors_BTN = adaptive(x_BTD, sequence.positions_BT, kind)
-            multipliers_N = multiplied(multipliers_N, factors_BTN)
+            multipliers_N = lam.times(multipliers_N, factors_BTN)
         asked = self.entropy, self.span, self.max_logit, self.keeps
         ways = [functools.partial(_attend, c, kind, *asked) for kind in c.kinds]
         sinks_N = None
@@ -249,8 +249,8 @@ def _attend(
         entropy_BNT = attended(multipliers_N, True).output.entropy
         assert entropy_BNT is not None
         acts_N = jnp.asarray(config.scaled_heads(kind))
-        factors_BTN = jnp.where(acts_N, entropy_multipliers(entropy_BNT), 1.0)
-        multipliers_N = multiplied(multipliers_N, factors_BTN)
+        factors_BTN = jnp.where(acts_N, lam.entropy_multipliers(entropy_BNT), 1.0)
+        multipliers_N = lam.times(multipliers_N, factors_BTN)
     rows = sequence.rows
     dropout = None if keys_BN is None else Dropout(config.attention_dropout, keys_BN)
     output, shape, weights_BNRS = attended(multipliers_N, entropy, span, max_logit, rows, dropout)

@@ -53,14 +53,18 @@ def _check_kinds(model: ModelFields) -> None:
     for kind in model.kinds:
         with inside('lam'):
             model.lam.check_head_dim(kind.head_dim or model.head_dim)
+        if model.law is not None:
+            with inside('law.law'):
+                model.law.law.check_head_dim(kind.head_dim or model.head_dim)
     if model.position_range is not None:
         _check_range(model, model.position_range)
-    if model.lam_layers == 'nope' and not model.heads_without_position.any():
-        raise FieldError(
-            'lam_layers',
-            model.lam_layers,
-            f'every head has a position encoding ({model.describe_position()})',
-        )
+    reaches = {'lam_layers': model.lam_layers}
+    if model.law is not None:
+        reaches['law.heads'] = model.law.heads
+    for name, reach in reaches.items():
+        if reach == 'nope' and not model.heads_without_position.any():
+            rule = f'every head has a position encoding ({model.describe_position()})'
+            raise FieldError(name, reach, rule)
 
 
 def _check_weights(model: ModelFields) -> None:

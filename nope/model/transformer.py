@@ -237,15 +237,15 @@ def _places(tokens_BT: jax.Array, sequence: Sequence, cache: Cache | None) -> Pl
 
 
 def _multipliers(config: ModelConfig, coefficients_LN: jax.Array, sequence: Sequence) -> jax.Array:
-    """p_h of every layer, [L, N], or [L, B, N] for a length of every row; of a form that follows
+    """p_h of every layer, [L, N], or [L, B, N] for a length of every row; of a law that follows
     the position [L, B, T, N], with B 1 where all rows have the same length and positions."""
     n, positions_BT = sequence.length, sequence.positions_BT
-    if config.lam.follows_position:
+    if config.scale_follows_position:
         if n.ndim:
             positions_BT = jnp.broadcast_to(positions_BT, (n.size, positions_BT.shape[1]))
         axes = (None, 0 if n.ndim else None, 0)
-        rows = jax.vmap(config.multipliers, in_axes=axes, out_axes=1)
+        rows = jax.vmap(config.scale, in_axes=axes, out_axes=1)
         return rows(coefficients_LN, n, positions_BT)
     if n.ndim == 0:
-        return config.multipliers(coefficients_LN, n)
-    return jax.vmap(config.multipliers, in_axes=(None, 0), out_axes=1)(coefficients_LN, n)
+        return config.scale(coefficients_LN, n)
+    return jax.vmap(config.scale, in_axes=(None, 0), out_axes=1)(coefficients_LN, n)

@@ -18,12 +18,10 @@ from nope.positions.scaling import SCALINGS, Scaling
 from nope.positions.sinusoidal import Sinusoidal
 from nope.positions.split import Split
 from nope.positions.t5 import T5Bias
-from nope.positions.tempered import TemperedNoPE
 from nope.runtime import sections
 
 KINDS: dict[str, type[Position]] = {
     'none': NoPE,
-    'tempered': TemperedNoPE,
     'rotary': Rotary,
     'alibi': Alibi,
     't5': T5Bias,
@@ -45,12 +43,26 @@ def from_section(section: Mapping[str, Any], train_length: int, field: str) -> P
     section's name in messages. ValueError for an unknown kind or field, or a value of the wrong
     type or out of range.
     """
+    _check_moved(section, field)
     kind, fields = sections.kind_and_fields(section, KINDS, field)
     if kind is Rotary and 'scaling' in fields:
         fields['scaling'] = _scaling(fields['scaling'], train_length, f'{field}.scaling')
     if kind is Split and 'local' in fields:
         fields['local'] = from_section(fields['local'], train_length, f'{field}.local')
     return sections.make(kind, fields, field)
+
+
+def _check_moved(section: Any, field: str) -> None:
+    """ValueError for growing queries, which were part of two encodings."""
+    kind = section.get('kind') if isinstance(section, Mapping) else None
+    rotary = kind == 'rotary' and {'rate', 'span'} & section.keys()
+    if kind == 'tempered' or rotary:
+        name = f'{field}.{min(rotary)}' if rotary else f'{field}.kind'
+        reach = "'first': 0" if rotary else "'heads': 'nope'"
+        raise ValueError(
+            f"{name} is no part of an encoding; give the model's field law = {{'kind': "
+            f"'log_floor', 'train_length': SPAN, 'coefficient': RATE, {reach}}}"
+        )
 
 
 def _scaling(section: Any, train_length: int, field: str) -> Scaling:

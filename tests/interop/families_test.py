@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from nope.interop.families import family_of, writer_of
 from nope.model import LayerKind, ModelConfig
+from nope.model.lam import GivenLaw, LogFloor, LogLength
 from nope.positions import (
     Alibi,
     ByParts,
@@ -15,7 +18,6 @@ from nope.positions import (
     NoPE,
     Rotary,
     Sinusoidal,
-    TemperedNoPE,
     Yarn,
 )
 from tests.interop.family_cases import (
@@ -36,7 +38,7 @@ from tests.interop.family_cases import (
 from tests.interop.family_sizes_test import LIT_NAMES
 
 UNTRUNCATED = LayerKind(Rotary(1e4, Yarn(4.0, 16, truncate=False)))
-TEMPERED = (LayerKind(TemperedNoPE(), 5), LayerKind())
+LAW = GivenLaw(LogFloor(16), 0.1, first=0)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +74,8 @@ def test_other_families_are_named(config: dict) -> None:
         (decoder(position=Learned(8)), 'learned'),
         (decoder(position=Sinusoidal()), 'sinusoidal'),
         (decoder(position=Alibi()), 'ALiBi'),
-        (decoder(position=TemperedNoPE()), 'tempered'),
+        (decoder(law=GivenLaw(LogLength(16), 0.1)), 'law is GivenLaw'),
+        (decoder(law=dataclasses.replace(LAW, first=1)), 'not LogFloor in all heads with first 0'),
         (decoder(position=Rotary(scaling=DynamicYarn())), 'DynamicYarn'),
         (decoder(position=Rotary(interleaved=True)), 'neighbours'),
         (decoder(position=Rotary(dims=4), qkv_bias=True), '4 of 6'),
@@ -99,8 +102,7 @@ def test_other_families_are_named(config: dict) -> None:
         (beside(position=NoPE(), window=5), 'those with rotary positions have a window'),
         (beside(pattern=(LayerKind(ROTARY, 5), LayerKind(Rotary(), 5))), 'one rotary encoding'),
         (beside(pattern=(LayerKind(ROTARY, 5), LayerKind(ROTARY, 6))), '[5, 6]'),
-        (beside(position=TemperedNoPE(), window=5), 'have none, tempered'),
-        (behind(qk_norm_over='head', pattern=TEMPERED), 'not one rotary encoding'),
+        (beside(position=ROTARY, window=5, law=LAW), 'law is GivenLaw'),
         (beside(qk_norm=True), 'qk_norm is True'),
         (beside(mlp_bias=True), 'mlp_bias is True'),
         (behind(position=NoPE()), 'not one rotary encoding'),
@@ -127,10 +129,10 @@ def test_other_families_are_named(config: dict) -> None:
         ),
         (behind(qk_norm_over='head', qkv_bias=True), 'qkv_bias is True'),
         (
-            decoder(position=Rotary(1e6, ByParts(16.0, 32), rate=0.1, span=16)),
+            decoder(position=Rotary(1e6, ByParts(16.0, 32)), law=LAW),
             'spans of 16, and its scaling is from 32',
         ),
-        (decoder(pattern=(LayerKind(Rotary(rate=0.1)), LayerKind())), 'grow by position'),
+        (decoder(pattern=(LayerKind(Rotary()), LayerKind()), law=LAW), 'law is GivenLaw'),
         (both_ends(embedding_multiplier=4.0), 'its embeddings are multiplied by 4'),
         (both_ends(softmax_scale=0.3), 'softmax_scale is 0.3, not 1 / sqrt of a whole number'),
         (both_ends(norm_offset=False), 'norm_offset is False'),

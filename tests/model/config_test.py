@@ -17,7 +17,6 @@ from nope.positions import (
     Rotary,
     Sinusoidal,
     T5Bias,
-    TemperedNoPE,
 )
 from nope.variables import abstract_variables
 from tests import tiny
@@ -188,10 +187,6 @@ ROTARY, NOPE = LayerKind(Rotary()), LayerKind()
         (
             {'pattern': (ROTARY, NOPE), 'position': Alibi()},
             r"position is 'ALiBi'; it must be left out: pattern says what layers are",
-        ),
-        (
-            {'pattern': (ROTARY,), 'position': TemperedNoPE()},
-            "'none, tempered'; it must be left out",
         ),
         (
             {'pattern': (ROTARY, NOPE), 'window': 4},

@@ -13,7 +13,7 @@ from nope.interop.families.bloom import BLOOM
 from nope.interop.families.llama import LLAMA
 from nope.interop.families.mpt import MPT
 from nope.model import LayerKind, ModelConfig, counts
-from nope.model.temperature import entropy_multipliers
+from nope.model.lam import entropy_multipliers
 from nope.positions import Alibi, NoPE, Rotary, Split
 from nope.variables import Variables, abstract_variables
 from tests import tiny

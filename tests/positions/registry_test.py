@@ -30,7 +30,6 @@ from nope.positions import (
     Sinusoidal,
     Split,
     T5Bias,
-    TemperedNoPE,
     Unscaled,
     Yarn,
     from_section,
@@ -87,8 +86,6 @@ def test_the_tests_have_one_of_every_kind() -> None:
     ('section', 'expected'),
     [
         ({'kind': 'none'}, NoPE()),
-        ({'kind': 'tempered'}, TemperedNoPE(0.1, 8192)),
-        ({'kind': 'tempered', 'rate': 1, 'span': 16}, TemperedNoPE(1.0, 16)),
         ({'kind': 'rotary'}, Rotary(10_000.0)),
         (
             {'kind': 'rotary', 'base': 500, 'dims': 16, 'interleaved': True},
@@ -173,9 +170,11 @@ def test_the_section_is_left_as_it_was() -> None:
 @pytest.mark.parametrize(
     ('section', 'message'),
     [
-        ({}, r'position\.kind is None; accepted: none, tempered, rotary, alibi, t5, sin.*, learn'),
-        ({'kind': 'rope'}, r"runs\.a\.model\.position\.kind is 'rope'; accepted: none, temp"),
-        ({'kind': ['none']}, r"position\.kind is \['none'\]; accepted: none, tempered"),
+        ({}, r'position\.kind is None; accepted: none, rotary, alibi, t5, sin.*, learn'),
+        ({'kind': 'rope'}, r"runs\.a\.model\.position\.kind is 'rope'; accepted: none, rotary"),
+        ({'kind': ['none']}, r"position\.kind is \['none'\]; accepted: none, rotary"),
+        ({'kind': 'tempered'}, r"kind is no part of an encoding; .* law = .*'heads': 'nope'"),
+        ({'kind': 'rotary', 'rate': 0.1}, r"position\.rate is no part .*'first': 0"),
         ({'kind': 'none', 'base': 1.0}, r'position\.base is unknown for NoPE; accepted: kind$'),
         ({'kind': 'alibi', 'slope': 1}, r'position\.slope is unknown .*: kind, max_exponent'),
         ({'kind': 't5', 'scaling': {'kind': 'none'}}, r'position\.scaling is unknown for T5Bias'),
@@ -262,4 +261,3 @@ def test_descriptions_tell_them_apart() -> None:
     described = [p.describe() for p in [*cases.ENCODINGS.values(), *rotary[1:]]]
     assert len(set(described)) == len(described)
     assert {p.describe().split(',')[0] for p in rotary} == {'rotary'}
-    assert {p.describe().split(',')[0] for p in (NoPE(), TemperedNoPE())} == {'none'}

@@ -15,10 +15,9 @@ class LogFloor(Relative):
     """p_h(i) = 1 + r_h * ln(1 + floor(i / train_length)), i the keys that a query sees (its
     position counted from 1): a staircase, 1 below train_length keys.
 
-    The temperature of Llama 4's layers without position (published r = 0.1, spans of 8,192). The
-    code of Ministral 3 takes the position counted from 0, i - 1, in place of i (r = 0.1, 16,384).
-    As an encoding, with a rate for all heads that is not searched, it is
-    `nope.positions.TemperedNoPE`, and with rotation `nope.positions.Rotary`.
+    Llama 4 has it in its layers without position (published r = 0.1, spans of 8,192), Ministral 3
+    in all (r = 0.1, spans of 16,384, and i counted from 0). Such a law that nothing searches is a
+    `GivenLaw`.
     """
 
     neutral = 0.0

@@ -7,6 +7,7 @@ import dataclasses
 import jax
 
 from nope.model.lam.base import Coefficient, Form
+from nope.model.lam.scale import times
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,10 +57,7 @@ class Product(Form):
         trained_LNC = jax.lax.stop_gradient(coefficients_LN[..., :kept])
         first = _multipliers(self.trained, trained_LNC, length, positions_T)
         second = _multipliers(self.searched, coefficients_LN[..., kept:], length, positions_T)
-        if self.follows_position:
-            # [L, T, N] of the one that follows it, [L, 1, N] of one that does not
-            first, second = (p if p.ndim == 3 else p[:, None] for p in (first, second))
-        return first * second
+        return times(first, second)
 
     def describe(self) -> str:
         return f'{self.trained.describe()} times {self.searched.describe()}'

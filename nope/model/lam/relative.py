@@ -11,6 +11,8 @@ import jax.numpy as jnp
 from nope.model.lam.base import Form
 from nope.runtime.errors import FieldError
 
+MOST = 2**30  # positions are int32
+
 
 @dataclasses.dataclass(frozen=True)
 class Relative(Form):
@@ -27,6 +29,8 @@ class Relative(Form):
         if self.train_length < self.least:
             rule = f'it must be at least {self.least}'
             raise FieldError('train_length', self.train_length, rule)
+        if self.train_length > MOST:
+            raise FieldError('train_length', self.train_length, 'accepted: up to 2**30')
 
     def acts_within(self, length: int) -> bool:
         return self.acts_inside or length > self.train_length
