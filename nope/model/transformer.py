@@ -24,7 +24,7 @@ from nope.model.config import ModelConfig
 from nope.model.dropout import Place, layer_keys
 from nope.model.init import initializer
 from nope.model.layers import drop, norm, parameter, split_over_mesh
-from nope.model.shape import AttentionShape, ChosenRows, check_rows
+from nope.model.shape import Asked, AttentionShape, ChosenRows, check_rows
 from nope.model.spread import spread
 from nope.model.token_inputs import TokenInputs
 
@@ -128,15 +128,15 @@ class Transformer(nn.Module):
         inputs_LBTP = None
         if c.token_width is not None:
             inputs_LBTP = TokenInputs(c, name='token_inputs')(tokens_BT, x_BTD)
-        asked = entropy, span, max_logit
+        asked = Asked(entropy, span, max_logit)
         keys_LB = None if keys_B is None or not c.drops else layer_keys(keys_B, c.layers)
         if cache is None and c.apart:
-            layers_apart = LayersApart(c, *asked, name='layers')
+            layers_apart = LayersApart(c, asked, name='layers')
             x_BTD, stats = layers_apart(x_BTD, multipliers_LN, sequence, keys_LB, inputs_LBTP)
         elif cache is None:
             kinds_L = jnp.asarray(c.kind_indices)
             keys = () if keys_LB is None else (keys_LB,)
-            x_BTD, (stats, _) = scanned_layers(c, *asked, bool(keys))(
+            x_BTD, (stats, _) = scanned_layers(c, asked, bool(keys))(
                 x_BTD, multipliers_LN, kinds_L, sequence, *keys
             )
         else:

@@ -21,6 +21,7 @@ from nope.model.cache import LayerCache, empty
 from nope.model.decoding.weights import unstack
 from nope.model.lam import LogLength, Product
 from nope.model.lam.info_scale import InfoScale
+from nope.model.shape import Asked
 from nope.model.token_inputs import TokenInput, TokenInputs
 from nope.positions import ForgetGate, NoPE, Rotary
 from nope.runtime.errors import FieldError
@@ -217,7 +218,7 @@ def attention_layer(config: ModelConfig) -> tuple[dict[str, Any], jax.Array, Seq
 
 def attend(config: ModelConfig, params: Any, x_BTD: jax.Array, *rest: Any, **kwargs: Any) -> Any:
     one = jnp.ones(config.heads)
-    module = SelfAttention(config.of_layer(0), entropy=False)
+    module = SelfAttention(config.of_layer(0), Asked())
     return module.apply({'params': params}, x_BTD, one, 0, *rest, **kwargs)[0]
 
 

@@ -13,7 +13,7 @@ from nope.attention import Mask, attention
 from nope.model import LayerKind, counts
 from nope.model.cache import LayerCache
 from nope.model.gates import forgotten
-from nope.model.heads import attend_by_kind
+from nope.model.heads import Way, attend_by_kind
 from nope.positions import ForgetGate, NoPE, Split
 from tests import tiny
 from tests.model.programs import T, loss_and_gradients, run
@@ -66,7 +66,7 @@ def test_largest_logits_are_those_of_faded_keys(
     gated = N if isinstance(position, ForgetGate) else N // 2
     sums = -np.cumsum(rng.uniform(0.2, 1.2, size=(2, T, gated)), axis=1).astype('float32')
     found = attend_by_kind(
-        functools.partial(attention, max_logit=True),
+        Way(functools.partial(attention, max_logit=True)),
         LayerKind(position),
         *map(jnp.asarray, (q, k, k)),
         Mask(offset=first),
