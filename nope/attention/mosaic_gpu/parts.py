@@ -79,6 +79,64 @@ class Shape:
         return max(2, min(4, (rows - held) // (2 * self.blocks.step)))
 
 
+class Refs(NamedTuple):
+    """References of a kernel to global and shared memory and its barriers; None for what the call
+    or the kernel does not have.
+
+    Inputs as in `Arrays`, d_out [B, T, N, H] and the rows of `backward.stack_rows`; then outputs;
+    then shared memory, by warpgroup or by stage; then barriers. `_ready` says that memory is
+    filled, `_free` that it can be filled again. turn: of the warpgroups that compute.
+    """
+
+    q: Any
+    k: Any
+    v: Any
+    key_bias: Any = None
+    slopes: Any = None
+    q_ids: Any = None
+    kv_ids: Any = None
+    offset: Any = None
+    d_out: Any = None
+    rows: Any = None
+
+    out: Any = None
+    lse: Any = None
+    entropy: Any = None
+    max_logit: Any = None
+    d_q: Any = None
+    d_k: Any = None
+    d_v: Any = None
+    d_key_bias: Any = None
+    d_slopes: Any = None
+
+    q_smem: Any = None
+    k_smem: Any = None
+    v_smem: Any = None
+    d_out_smem: Any = None
+    rows_smem: Any = None
+    bias_smem: Any = None
+    ids_smem: Any = None
+    lse_smem: Any = None
+    entropy_smem: Any = None
+    max_smem: Any = None
+    sums_smem: Any = None
+
+    q_ready: Any = None
+    k_ready: Any = None
+    v_ready: Any = None
+    kv_ready: Any = None
+    k_free: Any = None
+    v_free: Any = None
+    ready: Any = None
+    free: Any = None
+    turn: Any = None
+
+    @property
+    def biased(self) -> bool:
+        """Whether there is a number by key in the logits."""
+        return self.key_bias is not None or self.slopes is not None
+
+
 class Tile(NamedTuple):
     """Tile that a program works on: `TILE` queries, or keys, of one head of the grid.
 
@@ -281,6 +339,16 @@ def load(shape: Shape, ref: Any, layout: Any) -> jax.Array:
     return result
 
 
+def slope_of(refs: Refs, head: jax.Array) -> jax.Array | None:
+    """ALiBi's slope of a head; None where the call has none."""
+    return None if refs.slopes is None else refs.slopes[head]
+
+
+def ids_of(ids: Any, tile: Tile) -> jax.Array | None:
+    """Segment ids of a warpgroup's rows of the tile; None where the call has none."""
+    return None if ids is None else load_global(ids.at[tile.batch, tile.rows(tile.wg)], BY_ROW)
+
+
 def load_slot(shape: Shape, smem: Any, slot: jax.Array) -> jax.Array | None:
     """Numbers of a slot by column (segment ids, a key bias); None where the call has none."""
     return None if smem is None else load(shape, smem.at[slot], BY_COLUMN)
@@ -319,7 +387,7 @@ def launch(
     outputs: dict[str, jax.ShapeDtypeStruct | None],
     scratch: dict[str, Any],
 ) -> dict[str, jax.Array]:
-    """Runs kernel(shape, **references by name); what is None is left out."""
+    """Runs kernel(shape, references); what is None is left out."""
     arrays = {name: x for name, x in inputs.items() if x is not None}
     results = {name: x for name, x in outputs.items() if x is not None}
     shared = {name: x for name, x in scratch.items() if x is not None}
@@ -327,7 +395,7 @@ def launch(
     def body(*refs):
         named = dict(zip((*arrays, *results), refs, strict=True))
         pl.run_scoped(
-            lambda **scoped: kernel(shape, **named, **scoped), collective_axes='wg', **shared
+            lambda **scoped: kernel(shape, Refs(**named, **scoped)), collective_axes='wg', **shared
         )
 
     extras = {}
