@@ -10,11 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nope.attention import Mask
 from nope.attention.dropout import Dropout
-from nope.model import chunks, context, lam
+from nope.model import context, lam
 from nope.model.cache import LayerCache
-from nope.model.chunks import Places
 from nope.model.config import ModelConfig
 from nope.model.context import AttentionOptions
 from nope.model.dropout import head_keys
@@ -23,42 +21,11 @@ from nope.model.heads import Attended, Way, attend_by_kind
 from nope.model.init import initializer
 from nope.model.kinds import LayerKind
 from nope.model.layers import Norm, bias, parameter, project, unit_norm
-from nope.model.shape import Asked, Attend, ChosenRows, LayerStats
+from nope.model.sequence import Sequence
+from nope.model.shape import AskedStats, Attend, ChosenRows, LayerStats
 from nope.model.sinks import add_sinks
 from nope.model.temperature import AdaptiveTemperature
 from nope.positions import Position
-
-
-class Sequence(NamedTuple):
-    """Masks, positions and length of the tokens, the same for all layers.
-
-    mask: who sees whom; its offset is the slot of the first token where there is a cache.
-    positions_BT: int32, 0-based, in the order of the tokens. encoded_BT: what encodings take in
-    their place, for a model with a range of positions. length: the n that lambda forms and dynamic
-    encodings follow, one for all rows or [B]. table: the position encoding's learned array, if it
-    has one. places: by which chunks are counted, for a model that has them. rows: of attention
-    weights that are returned, None for none.
-    """
-
-    mask: Mask
-    positions_BT: jax.Array
-    length: jax.Array
-    table: jax.Array | None
-    places: Places | None = None
-    encoded_BT: jax.Array | None = None
-    rows: ChosenRows | None = None
-
-    @property
-    def for_encodings(self) -> jax.Array:
-        """The positions that encodings take."""
-        return self.positions_BT if self.encoded_BT is None else self.encoded_BT
-
-    def mask_of(self, kind: LayerKind) -> Mask:
-        """The mask of layers of that kind, but for their window."""
-        if kind.chunk is None:
-            return self.mask
-        assert self.places is not None
-        return chunks.masked(self.mask, self.places, kind.chunk)
 
 
 class Heads(NamedTuple):
@@ -85,7 +52,7 @@ class SelfAttention(nn.Module):
     """
 
     config: ModelConfig
-    asked: Asked
+    asked: AskedStats
     keeps: bool = False
 
     @nn.compact
@@ -204,7 +171,7 @@ def _of_kind(
 def _attend(
     config: ModelConfig,
     kind: LayerKind,
-    asked: Asked,
+    asked: AskedStats,
     keeps: bool,
     heads: Heads,
     sequence: Sequence,
@@ -234,7 +201,7 @@ def _attend(
         return seen if sinks_N is None else _with_sinks(seen, way.rows, sinks_N)
 
     if config.temperature == 'entropy':
-        plain = Way(_weighted(config, Asked(entropy=True)), config.weights)
+        plain = Way(_weighted(config, AskedStats(entropy=True)), config.weights)
         entropy_BNT = attended(multipliers_N, plain).output.entropy
         assert entropy_BNT is not None
         acts_N = jnp.asarray(config.scaled_heads(kind))
@@ -259,7 +226,7 @@ def _with_sinks(seen: Attended, rows: ChosenRows | None, sinks_N: jax.Array) -> 
     return Attended(output, shape, weights_BNRS)
 
 
-def _weighted(config: ModelConfig, asked: Asked) -> Attend:
+def _weighted(config: ModelConfig, asked: AskedStats) -> Attend:
     """Attention by the model's weights. ValueError for the shape of others than softmax's."""
     entropy, max_logit = asked.entropy, asked.max_logit
     if config.weights == 'softmax':

@@ -11,12 +11,13 @@ import jax
 import jax.numpy as jnp
 from jax.ad_checkpoint import checkpoint_name
 
-from nope.model.attention import SelfAttention, Sequence
+from nope.model.attention import SelfAttention
 from nope.model.cache import Cache, LayerCache
 from nope.model.config import ModelConfig
 from nope.model.dropout import Place
 from nope.model.layers import MLP, drop, norm, parameter, split_over_mesh
-from nope.model.shape import Asked, LayerStats
+from nope.model.sequence import Sequence
+from nope.model.shape import AskedStats, LayerStats
 from nope.model.token_inputs import TokenInput
 
 BLOCK_INPUT = 'block_input'  # the name under which rematerialisation knows what goes into a layer
@@ -50,7 +51,7 @@ class Block(nn.Module):
     """
 
     config: ModelConfig
-    asked: Asked
+    asked: AskedStats
     keeps: bool = False
 
     @nn.compact
@@ -116,7 +117,7 @@ def cached_layers(
     entropies: list[jax.Array] = []
     caches: list[LayerCache | None] = []
     for i, kind in enumerate(config.kind_indices.tolist()):
-        block = Block(config.of_layer(i), Asked(entropy), parent=None)  # type: ignore[call-arg]
+        block = Block(config.of_layer(i), AskedStats(entropy), parent=None)  # type: ignore[call-arg]
         source = config.source_of(i)
         out: Any = block.apply(
             {'params': layers[str(i)]},
@@ -137,7 +138,7 @@ class LayersApart(nn.Module):
     or that attend to keys of earlier ones."""
 
     config: ModelConfig
-    asked: Asked
+    asked: AskedStats
 
     @nn.compact
     def __call__(
@@ -179,7 +180,7 @@ def _rematerialised(config: ModelConfig, *, prevent_cse: bool) -> type[nn.Module
     )
 
 
-def scanned_layers(config: ModelConfig, asked: Asked, drops: bool) -> nn.Module:
+def scanned_layers(config: ModelConfig, asked: AskedStats, drops: bool) -> nn.Module:
     """`Block` scanned over layers and rematerialised as the config says. drops: whether it takes
     keys of dropout."""
     scanned = nn.scan(

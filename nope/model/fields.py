@@ -29,7 +29,7 @@ class ModelFields:
     position, window: of every layer, unless there is a pattern.
     pattern: kinds of layers in turns: layer i is pattern[i % len(pattern)].
     position_range: positions of the encodings lie below it: in training random ones, and evenly
-        spread ones where none are given (`nope.model.spread`); None for 0, 1, 2 and so on.
+        spread ones where none are given (`nope.model.sequence`); None for 0, 1, 2 and so on.
     lam, lam_layers: the form of lambda, and whether it acts in all heads of all layers or only in
         those without position encoding ('nope'; in the others it is 1).
     norm, norm_bias: 'rms' (RMSNorm), 'layer' (LayerNorm), the latter with or without a bias, or

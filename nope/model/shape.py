@@ -21,7 +21,7 @@ Attend = Callable[..., AttentionOutput]
 
 
 @dataclasses.dataclass(frozen=True)
-class Asked:
+class AskedStats:
     """Statistics of attention that a call of the model returns.
 
     span: latest keys whose weight the shape of attention sums up; None for no shape.

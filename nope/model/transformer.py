@@ -14,18 +14,15 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from nope.attention import Mask
 from nope.model import lam
-from nope.model.attention import Sequence
 from nope.model.blocks import LayersApart, cached_layers, scanned_layers
 from nope.model.cache import Cache
-from nope.model.chunks import Places
 from nope.model.config import ModelConfig
 from nope.model.dropout import Place, layer_keys
 from nope.model.init import initializer
 from nope.model.layers import drop, norm, parameter, split_over_mesh
-from nope.model.shape import Asked, AttentionShape, ChosenRows, check_rows
-from nope.model.spread import spread
+from nope.model.sequence import Sequence, of_cache, of_tokens
+from nope.model.shape import AskedStats, AttentionShape, ChosenRows, check_rows
 from nope.model.token_inputs import TokenInputs
 
 
@@ -111,24 +108,19 @@ class Transformer(nn.Module):
         ).value
         lam.check_shape(coefficients_LN, c.layers, c.heads, c.lam.numbers)
         if cache is None:
-            drawn_BT = None if c.position_range is None else positions_BT
-            order_BT = positions_BT if c.position_range is None else None
-            sequence = _sequence(T, segments_BT, order_BT, length, self._table())
-            sequence = sequence._replace(encoded_BT=drawn_BT, rows=rows)
+            sequence = of_tokens(
+                c, tokens_BT, self._table(),
+                segments_BT=segments_BT, positions_BT=positions_BT, length=length, rows=rows,
+            )  # fmt: skip
         else:
-            sequence = _continued(T, cache, self._table())
-        if c.position_range is not None and sequence.encoded_BT is None:
-            spread_BT = spread(sequence.positions_BT, sequence.length, c.position_range)
-            sequence = sequence._replace(encoded_BT=spread_BT)
-        if c.chunked:
-            sequence = sequence._replace(places=_places(tokens_BT, sequence, cache))
+            sequence = of_cache(c, T, cache, self._table())
         x_BTD = self._embed(embedding_VD, tokens_BT, sequence)
         x_BTD = drop(c, x_BTD, keys_B, Place.EMBEDDING)
         multipliers_LN = _multipliers(c, coefficients_LN, sequence)
         inputs_LBTP = None
         if c.token_width is not None:
             inputs_LBTP = TokenInputs(c, name='token_inputs')(tokens_BT, x_BTD)
-        asked = Asked(entropy, span, max_logit)
+        asked = AskedStats(entropy, span, max_logit)
         keys_LB = None if keys_B is None or not c.drops else layer_keys(keys_B, c.layers)
         if cache is None and c.apart:
             layers_apart = LayersApart(c, asked, name='layers')
@@ -205,35 +197,6 @@ def _check_alone(**given: Any) -> None:
     for name, value in given.items():
         if value is not None:
             raise ValueError(f'{name} is given with a cache, which says it or has no part for it')
-
-
-def _sequence(
-    tokens: int,
-    segments_BT: jax.Array | None,
-    positions_BT: jax.Array | None,
-    length: int | jax.Array | None,
-    table: jax.Array | None,
-) -> Sequence:
-    if positions_BT is None:
-        positions_BT = jnp.arange(tokens, dtype=jnp.int32)[None]
-    mask = Mask(q_segments_BT=segments_BT, kv_segments_BS=segments_BT)
-    n = jnp.asarray(tokens if length is None else length, jnp.float32)
-    return Sequence(mask, positions_BT, n, table)
-
-
-def _continued(tokens: int, cache: Cache, table: jax.Array | None) -> Sequence:
-    """The next tokens after those of a cache."""
-    segments_BT, segments_BS = cache.segments(tokens)
-    mask = Mask(q_segments_BT=segments_BT, kv_segments_BS=segments_BS, offset=cache.filled)
-    return Sequence(mask, cache.positions(tokens), cache.length_B, table)
-
-
-def _places(tokens_BT: jax.Array, sequence: Sequence, cache: Cache | None) -> Places:
-    """Positions by which queries and keys fall into chunks."""
-    if cache is not None:
-        return Places(cache.places(cache.filled, tokens_BT.shape[1]), cache.places(0, cache.slots))
-    positions_BT = jnp.broadcast_to(sequence.positions_BT, tokens_BT.shape)
-    return Places(positions_BT, positions_BT)
 
 
 def _multipliers(config: ModelConfig, coefficients_LN: jax.Array, sequence: Sequence) -> jax.Array:

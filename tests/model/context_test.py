@@ -13,7 +13,7 @@ import pytest
 
 from nope import sharding
 from nope.attention import Mask
-from nope.attention.cases import Case, make_inputs
+from nope.attention.cases import Trial, make_inputs
 from nope.model import LayerKind, ModelConfig, ModelOutput, apply, context
 from nope.positions import Alibi, DynamicNTK, Kerple, Rotary, ScaleInvariant, T5Bias
 from nope.sharding import MeshConfig
@@ -127,7 +127,7 @@ def test_the_table_of_biases_gets_its_gradient_from_all_devices() -> None:
 )
 def test_a_key_bias_is_split_with_its_keys_and_heads(shape: tuple[int, ...]) -> None:
     """Values and gradients, its own among them; six rows are filled up to eight."""
-    inputs = make_inputs(Case('', 6, 32, 32, 4, 2, 8, segments='packed', key_bias=True))
+    inputs = make_inputs(Trial('', 6, 32, 32, 4, 2, 8, segments='packed', key_bias=True))
 
     options = context.AttentionOptions(entropy=True)
 

@@ -12,7 +12,7 @@ import pytest
 
 from nope.model import LayerKind, ModelConfig, apply
 from nope.model.lam.log_position import LogPosition
-from nope.model.spread import spread
+from nope.model.sequence import spread
 from nope.positions import (
     Alibi,
     DynamicNTK,

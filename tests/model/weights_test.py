@@ -13,7 +13,7 @@ from nope.interop.families.bloom import BLOOM
 from nope.interop.families.llama import LLAMA
 from nope.interop.families.mpt import MPT
 from nope.model import LayerKind, apply, counts
-from nope.model.accepted import WEIGHTS
+from nope.model.checks import WEIGHTS
 from nope.positions import Alibi, ForgetGate, NoPE, Split
 from nope.training.config import check_whole_sequences
 from nope.variables import abstract_variables

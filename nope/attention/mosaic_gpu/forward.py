@@ -26,8 +26,8 @@ from nope.attention.mosaic_gpu.parts import (
     MEMORY_REGISTERS,
     ROWS,
     TILE,
-    Refs,
-    Shape,
+    HopperRefs,
+    HopperShape,
     Tile,
     biased,
     by_row,
@@ -47,7 +47,7 @@ from nope.attention.mosaic_gpu.parts import (
 
 
 def forward(
-    shape: Shape, arrays: Arrays
+    shape: HopperShape, arrays: Arrays
 ) -> tuple[jax.Array, jax.Array, jax.Array | None, jax.Array | None]:
     """out [B, T, N, H], lse, entropy and largest logit [B, N, T]."""
     block, stages = shape.blocks.step, shape.stages(held=TILE)
@@ -86,18 +86,18 @@ def forward(
     return results['out'], results['lse'], results.get('entropy'), results.get('max_logit')
 
 
-def attention_forward(shape: Shape, refs: Refs) -> None:
+def attention_forward(shape: HopperShape, refs: HopperRefs) -> None:
     """A tile of queries of one head."""
     tile = tile_of_queries(shape, refs.offset)
     pl.when(tile.wg == MEMORY)(lambda: _copy(shape, refs, tile))
     pl.when(tile.wg < COMPUTE)(lambda: _compute(shape, refs, tile))
 
 
-def _slot(refs: Refs, tile: Tile, j: jax.Array) -> jax.Array:
+def _slot(refs: HopperRefs, tile: Tile, j: jax.Array) -> jax.Array:
     return lax.rem(j - tile.seen.begin, jnp.int32(refs.k_smem.shape[0]))
 
 
-def _copy(shape: Shape, refs: Refs, tile: Tile) -> None:
+def _copy(shape: HopperShape, refs: HopperRefs, tile: Tile) -> None:
     """The queries once, and the keys and values of one block after the other."""
     block, stages = shape.blocks.step, refs.k_smem.shape[0]
     batch, head, _, _, _, seen = tile
@@ -149,7 +149,7 @@ def _softmax(shape, refs, tile, j, logits_TS, cut, rows, slope, q_ids_T):
     return weights_TS, decay_T, (new_max_T, norm_T, energy_T)
 
 
-def _compute(shape: Shape, refs: Refs, tile: Tile) -> None:
+def _compute(shape: HopperShape, refs: HopperRefs, tile: Tile) -> None:
     """Rows of a warpgroup: their weights block after block, and the values under them."""
     _, head, wg, _, _, seen = tile
     plgpu.set_max_registers(COMPUTE_REGISTERS, action='increase')

@@ -30,8 +30,8 @@ from nope.attention.mosaic_gpu.parts import (
     MEMORY_REGISTERS,
     ROWS,
     TILE,
-    Refs,
-    Shape,
+    HopperRefs,
+    HopperShape,
     Tile,
     by_column,
     by_row,
@@ -57,7 +57,12 @@ ENOUGH_PROGRAMS = 256
 
 
 def key_gradients(
-    shape: Shape, arrays: Arrays, d_out_BTNH: jax.Array, rows_BNRT: jax.Array, *, wanted: Wanted
+    shape: HopperShape,
+    arrays: Arrays,
+    d_out_BTNH: jax.Array,
+    rows_BNRT: jax.Array,
+    *,
+    wanted: Wanted,
 ) -> dict[str, jax.Array]:
     """'d_k' and 'd_v', [B, S, K, H]; where wanted 'd_key_bias' and 'd_slopes', float32 [B, N, S],
     of the slopes what each key adds to the gradient of its head's."""
@@ -101,7 +106,7 @@ def key_gradients(
     return results
 
 
-def sharing(shape: Shape) -> int:
+def sharing(shape: HopperShape) -> int:
     """Number of programs that share a tile of keys, each with as many heads of the group: the
     fewest that make two programs for each multiprocessor. Under a causal rule the longest program
     takes twice the mean, and with fewer the others would wait for it."""
@@ -110,7 +115,7 @@ def sharing(shape: Shape) -> int:
     return next((n for n in parts if programs * n >= ENOUGH_PROGRAMS), shape.group)
 
 
-def attention_key_gradients(shape: Shape, refs: Refs) -> None:
+def attention_key_gradients(shape: HopperShape, refs: HopperRefs) -> None:
     """A tile of keys of one key/value head, against the query heads of its group in turn."""
     tile = tile_of_keys(shape, refs.offset)
     members = shape.kv_heads * shape.group // lax.axis_size('head')
@@ -128,7 +133,7 @@ class Run(NamedTuple):
     members: int
     kv_head: jax.Array
 
-    def slot_of(self, refs: Refs, tile: Tile, member: jax.Array, i: jax.Array) -> jax.Array:
+    def slot_of(self, refs: HopperRefs, tile: Tile, member: jax.Array, i: jax.Array) -> jax.Array:
         return lax.rem(self.turn_of(tile, member, i), jnp.int32(refs.q_smem.shape[0]))
 
     def turn_of(self, tile: Tile, member: jax.Array, i: jax.Array) -> jax.Array:
@@ -136,7 +141,7 @@ class Run(NamedTuple):
         return member * (tile.seen.end - tile.seen.begin) + i - tile.seen.begin
 
 
-def _copy(shape: Shape, refs: Refs, tile: Tile, run: Run) -> None:
+def _copy(shape: HopperShape, refs: HopperRefs, tile: Tile, run: Run) -> None:
     """The keys and values once, and what there is of one block of queries after the other."""
     block, stages = shape.blocks.step, refs.q_smem.shape[0]
     batch, seen, copy = tile.batch, tile.seen, plgpu.copy_gmem_to_smem
@@ -162,7 +167,7 @@ def _copy(shape: Shape, refs: Refs, tile: Tile, run: Run) -> None:
         pl.loop(seen.begin, seen.end)(lambda i: fetch(member, i))
 
 
-def _compute(shape: Shape, refs: Refs, tile: Tile, run: Run) -> None:
+def _compute(shape: HopperShape, refs: HopperRefs, tile: Tile, run: Run) -> None:
     """dk and dv of a warpgroup's keys, and the sums by key of each head."""
     batch, _, wg, _, _, seen = tile
     plgpu.set_max_registers(COMPUTE_REGISTERS, action='increase')

@@ -21,8 +21,8 @@ from nope.attention.mosaic_gpu.parts import (
     MEMORY_REGISTERS,
     ROWS,
     TILE,
-    Refs,
-    Shape,
+    HopperRefs,
+    HopperShape,
     Tile,
     biased,
     by_row,
@@ -42,7 +42,7 @@ from nope.attention.mosaic_gpu.parts import (
 
 
 def query_gradient(
-    shape: Shape, arrays: Arrays, d_out_BTNH: jax.Array, rows_BNRT: jax.Array
+    shape: HopperShape, arrays: Arrays, d_out_BTNH: jax.Array, rows_BNRT: jax.Array
 ) -> jax.Array:
     """dq, [B, T, N, H]."""
     block, stages = shape.blocks.step, shape.stages(held=2 * TILE)
@@ -68,14 +68,14 @@ def query_gradient(
     return results['d_q']
 
 
-def attention_query_gradient(shape: Shape, refs: Refs) -> None:
+def attention_query_gradient(shape: HopperShape, refs: HopperRefs) -> None:
     """A tile of queries of one head."""
     tile = tile_of_queries(shape, refs.offset)
     pl.when(tile.wg == MEMORY)(lambda: _copy(shape, refs, tile))
     pl.when(tile.wg < COMPUTE)(lambda: _compute(shape, refs, tile))
 
 
-def _copy(shape: Shape, refs: Refs, tile: Tile) -> None:
+def _copy(shape: HopperShape, refs: HopperRefs, tile: Tile) -> None:
     """q and dout once, and the keys and values of one block after the other."""
     block, stages = shape.blocks.step, refs.k_smem.shape[0]
     batch, head, _, _, _, seen = tile
@@ -101,7 +101,7 @@ def _copy(shape: Shape, refs: Refs, tile: Tile) -> None:
     lax.fori_loop(seen.begin, seen.end, fetch, None)
 
 
-def _compute(shape: Shape, refs: Refs, tile: Tile) -> None:
+def _compute(shape: HopperShape, refs: HopperRefs, tile: Tile) -> None:
     """dq of a warpgroup's rows."""
     block, stages = shape.blocks.step, refs.k_smem.shape[0]
     batch, head, wg, _, position, seen = tile
