@@ -17,8 +17,8 @@ HEADS = 'all', 'nope'
 class GivenLaw:
     """A law whose coefficient is fixed and the same in all heads that it reaches.
 
-    Lambda multiplies it. Ministral 3 grows all queries by `LogFloor` with rate 0.1 and first 0,
-    Llama 4 those of its layers without position, with first 1.
+    Lambda multiplies it. Ministral 3 grows all queries by `LogFloor` and counts i from 0. Llama 4
+    counts from 1 and grows the queries of its layers without position.
 
     law: from the registry. coefficient: its number, or all of its numbers. first: i of the
     sequence's first token, 1 as laws count, or 0. heads: 'all', or 'nope', those without position

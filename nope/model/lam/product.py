@@ -6,7 +6,7 @@ import dataclasses
 
 import jax
 
-from nope.model.lam.base import Coefficient, Form
+from nope.model.lam.base import Coefficient, Coefficients, Form
 from nope.model.lam.scale import times
 
 
@@ -46,6 +46,9 @@ class Product(Form):
     @property
     def fresh(self) -> Coefficient:
         return (*_of_head(self.trained), *_of_head(self.searched))
+
+    def law(self, c: Coefficients, at: int | jax.Array) -> jax.Array:
+        raise NotImplementedError('each of its laws may follow something else')
 
     def multipliers(
         self,

@@ -38,9 +38,3 @@ class Relative(Form):
     def log_beyond(self, tokens: int | jax.Array) -> jax.Array:
         """ln(max(tokens / L, 1)), float32: 0 up to the training length."""
         return jnp.log(jnp.maximum(jnp.asarray(tokens, jnp.float32) / self.train_length, 1.0))
-
-
-def keys_seen(positions_T: jax.Array | None) -> jax.Array:
-    """i, the number of keys that a query at each 0-based position sees, float32."""
-    assert positions_T is not None
-    return positions_T.astype(jnp.float32) + 1.0

@@ -50,8 +50,8 @@ def scale_queries(
 ) -> jax.Array:
     """q * p_h / sqrt(H), in float32, cast back to q's dtype (kernels then run with scale 1).
 
-    multipliers_N: p_h, [N], [B, N] where rows differ, or [B, T, N] where positions do ([1, T, N]
-    for all rows). softmax_scale: in place of 1 / sqrt(H), unless it is None.
+    multipliers_N: p_h, [N] for all rows, [B, N] by row, or [B, T, N] by position.
+    softmax_scale: takes the place of 1 / sqrt(H), unless it is None.
     """
     if softmax_scale is not None:
         factor_N = multipliers_N * softmax_scale
