@@ -46,8 +46,8 @@ class Block(nn.Module):
     post: x + norm(Attention(x)), then x + norm(MLP(x)).
     both: x + norm(Attention(norm(x))), then x + norm(MLP(norm(x))).
 
-    What is added is multiplied by the model's `residual_multiplier` before; with keys of dropout
-    (keys_B) it is dropped, behind its norm where it has one. keeps: as `SelfAttention` has it.
+    The model's `residual_multiplier` scales what is added. With keys_B, dropout acts behind its
+    norm. keeps: as for `SelfAttention`.
     """
 
     config: ModelConfig

@@ -56,10 +56,11 @@ class ModelConfig(ModelFields):
     ) -> jax.Array:
         """p_h of every layer and head of one sequence, float32: 1 where lambda does not act.
 
-        coefficients_LN: float32, [L, N, C] of a form with C > 1 numbers a head. length: tokens in
-        the sequence. positions_T: int32, of the queries, 0-based; for a form
-        that follows the position, without which it raises ValueError. [L, N], or [L, T, N] of
-        such a form.
+        The shape is [L, N], or [L, T, N] where lambda follows the position.
+
+        coefficients_LN: float32, [L, N, C] for laws with C > 1 numbers a head.
+        length: tokens in the sequence.
+        positions_T: int32, 0-based positions of the queries. ValueError where they are missing.
         """
         if self.lam.follows_position and positions_T is None:
             raise ValueError(

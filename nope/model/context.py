@@ -1,8 +1,7 @@
 """Attention on a mesh: every device attends with its own rows and heads.
 
-A kernel is one operation to the compiler, which cannot divide it over devices, so the division is
-made here: batch and heads are independent, and where the mesh splits the sequence, keys and values
-go around a ring of the devices that hold its parts.
+The compiler cannot divide a kernel over devices, so the division is made here. Batch and heads are
+independent. Where the mesh splits the sequence, keys and values go around a ring of its devices.
 """
 
 from __future__ import annotations

@@ -156,8 +156,8 @@ class ModelFields:
         return self.token_width is not None or any(kind.has_own_arrays for kind in self.kinds)
 
     def source_of(self, layer: int) -> int:
-        """The layer whose keys and values a layer attends to: itself, or the last one before it
-        that has its own and is like it."""
+        """Source of a layer's keys and values: itself, or the last layer before it of the same kind
+        with own ones."""
         source = self.sources[layer]
         assert source is not None  # checked when the model was made
         return source

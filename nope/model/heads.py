@@ -117,8 +117,8 @@ def _attend(way: Way, *operands: jax.Array, **how: Any) -> Attended:
 def _with_sums_of_queries(
     output: AttentionOutput, key_bias_BNS: jax.Array | None, mask: Mask
 ) -> AttentionOutput:
-    """The output with c_i in the largest logits, which the key bias -c_j has without it: c falls by
-    about ln 2 a token in fresh gates, and so the largest -c_j grows with the length."""
+    """Output whose largest logits contain c_i, which the key bias -c_j lacks. In fresh gates c
+    falls by about ln 2 a token. So the largest -c_j grows with the length."""
     if output.max_logit is None or key_bias_BNS is None:
         return output
     bias_BNT = key_bias_BNS

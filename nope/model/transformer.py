@@ -82,9 +82,8 @@ class Transformer(nn.Module):
         return the largest logit of every row, without a cache only. rows: queries and heads whose
         attention weights are returned, without a cache only. keys_B: typed keys of the rows'
         dropout, without a cache only; None for no dropout, as everywhere but in training.
-        ValueError for more tokens than the position encoding is defined for (with a cache its
-        length says, `nope.model.cache.empty`), or than the cache has slots left (of what is filled,
-        as far as it is known), for what goes without a cache only, and for rows that there are not.
+        ValueError for more tokens than the position encoding has positions or the cache has free
+        slots, for arguments that exclude a cache, and for rows outside the sequence.
         """
         c = self.config
         T = tokens_BT.shape[1]
@@ -200,8 +199,10 @@ def _check_alone(**given: Any) -> None:
 
 
 def _multipliers(config: ModelConfig, coefficients_LN: jax.Array, sequence: Sequence) -> jax.Array:
-    """p_h of every layer, [L, N], or [L, B, N] for a length of every row; of a law that follows
-    the position [L, B, T, N], with B 1 where all rows have the same length and positions."""
+    """Multipliers of every layer, [L, N], or [L, B, N] where rows have their own lengths.
+
+    Laws by position make [L, B, T, N], with B = 1 where rows do not differ.
+    """
     n, positions_BT = sequence.length, sequence.positions_BT
     if config.scale_follows_position:
         if n.ndim:

@@ -19,11 +19,10 @@ class Rotary(Position):
     """Rotation of pairs of dimensions by the angle position * base ** (-2j / R), pair j of R / 2.
 
     scaling: rule for the frequencies beyond the training length.
-    dims: R, the number of each head's first dimensions that are rotated; None for all of them.
-    interleaved: pairs are (2j, 2j + 1), as in GPT-J; else (j, j + R / 2), as in Llama.
-    share: p of p-RoPE (Barbero et al., 2024, arXiv 2410.06205): the floor(p R / 2) fastest pairs
-        turn, with the frequencies they have among all R / 2, and the others do not. 1 is RoPE.
-        Unlike `dims`, which rotates fewer dimensions by frequencies of their own.
+    dims: R, the head's first dimensions, which turn. None is all of them.
+    interleaved: GPT-J's pairs (2j, 2j + 1). Else Llama's, (j, j + R / 2).
+    share: p of p-RoPE (Barbero et al., 2024, arXiv 2410.06205). Only the floor(p R / 2) fastest
+        pairs turn. They keep their frequencies among all R / 2, unlike those of `dims`.
     """
 
     base: float = 10_000.0

@@ -1,10 +1,10 @@
 """Kernel of `mosaic_gpu` for the gradients of k, v and what the logits have by key; see `backward`.
 
-It computes s^T and dP^T, so that P^T and ds^T are operands of the products dk = ds^T q and
-dv = P^T dout as they lie in the registers. It runs through all query heads of a group, and so
-writes the gradient of a key once; where that makes too few programs, several of them share a group,
-and what they write is added afterwards, in float32 and always in the same order. Products run while
-their warpgroup computes: dP while it takes exponentials, dv while it makes ds.
+It computes s^T and dP^T, so that P^T and ds^T are operands of the products dk = ds^T q and dv = P^T
+dout as they lie in the registers. It runs through all query heads of a group, and so writes the
+gradient of a key once. Where that makes too few programs, several share a group. Their gradients
+are added afterwards, in float32 and always in the same order. Products run while their warpgroup
+computes: dP while it takes exponentials, dv while it makes ds.
 """
 
 from __future__ import annotations
@@ -107,8 +107,8 @@ def key_gradients(
 
 
 def sharing(shape: HopperShape) -> int:
-    """Number of programs that share a tile of keys, each with as many heads of the group: the
-    fewest that make two programs for each multiprocessor. Under a causal rule the longest program
+    """Number of programs for a tile of keys, which divide the heads of the group. It is the
+    smallest that gives every multiprocessor two programs. Under a causal rule the longest program
     takes twice the mean, and with fewer the others would wait for it."""
     programs = shape.batch * shape.kv_heads * (shape.keys // TILE)
     parts = [n for n in range(1, shape.group + 1) if shape.group % n == 0]

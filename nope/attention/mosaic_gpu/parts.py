@@ -83,9 +83,9 @@ class HopperRefs(NamedTuple):
     """References of a kernel to global and shared memory and its barriers; None for what the call
     or the kernel does not have.
 
-    Inputs as in `Arrays`, d_out [B, T, N, H] and the rows of `backward.stack_rows`; then outputs;
-    then shared memory, by warpgroup or by stage; then barriers. `_ready` says that memory is
-    filled, `_free` that it can be filled again. turn: of the warpgroups that compute.
+    The inputs are those of `Arrays`, d_out and the rows of `backward.stack_rows`. Outputs, shared
+    memory (`_smem`) and barriers follow. A `_ready` barrier says that memory is filled, a `_free`
+    one that it may be filled again. The computing warpgroups take turns by `turn`.
     """
 
     q: Any
@@ -161,9 +161,9 @@ def grid(shape: HopperShape, heads: int, tiles: int) -> dict[str, int]:
     last name changes fastest.
 
     A multiprocessor takes the next program when it has done one. With `tile` slowest every head's
-    longest tiles come first, and what is left over at the end is short. Where the keys and values
-    of all heads do not fit the second-level cache, the tiles of one head follow each other; then
-    there are many of them, and the last ones fill the gaps.
+    longest tiles come first, and what is left over at the end is short. Where the second-level
+    cache is too small for the keys and values of all heads, the tiles of one head follow each
+    other. Then there are many of them, and the last ones fill the gaps.
     """
     row = 2 * shape.head_dim * shape.dtype.itemsize
     if shape.batch * shape.keys * shape.kv_heads * row <= SECOND_LEVEL_CACHE:

@@ -5,9 +5,9 @@ per query (maximum, sums, lse, c) is then a row of full vector registers, and su
 additions of registers instead of reductions inside them. Of the products only the small operand
 is ever transposed. `schedule` says which pairs are visited; nothing else is fetched.
 
-Where a key/value head is shared and there are few queries, as in decoding, the heads of its group
-are rows of one block, so that its keys are read once (without biases, which each head has its own
-of). In the gradients of keys and values the heads of a group are steps of the grid.
+In decoding, with few queries, the heads of a group are rows of one block, so that their keys are
+read once. Biases, which differ by head, exclude that. In the gradients of keys and values the heads
+of a group are steps of the grid.
 """
 
 from __future__ import annotations
