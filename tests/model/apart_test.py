@@ -18,7 +18,7 @@ from nope.attention.reference import reference_attention
 from nope.model import LayerKind, ModelConfig, apply, counts
 from nope.model.attention import SelfAttention
 from nope.model.cache import LayerCache, empty
-from nope.model.decoding.weights import unstack
+from nope.model.decoding.reading import unstack
 from nope.model.lam import LogLength, Product
 from nope.model.lam.info_scale import InfoScale
 from nope.model.sequence import Sequence
