@@ -10,6 +10,7 @@ import numpy as np
 
 from nope.model import lam
 from nope.model.kinds import SIZES, LayerKind
+from nope.model.lam import GivenLaw
 from nope.positions import Gate, NoPE, Position, Table
 
 
@@ -108,7 +109,7 @@ class ModelFields:
     embedding_norm: bool = False
     qk_norm: bool = False
     softmax_scale: float | None = None
-    law: lam.GivenLaw | None = None
+    law: GivenLaw | None = None
     qkv_bias: bool = False
     output_bias: bool = False
     mlp_bias: bool = False
