@@ -13,7 +13,7 @@ from experiments.models import MODEL_DEFAULTS, model_config
 from experiments.runs.directories import Imported
 from nope import data
 from nope.data import DataConfig, RunData, TaskData
-from nope.model import LayerKind, ModelConfig
+from nope.model import LayerKind, ModelConfig, lam
 from nope.positions import from_section
 from nope.runtime.errors import describe
 
@@ -150,11 +150,18 @@ class Scope:
             other, instead = section.path('heads'), section.path('head_dim')
             rule = f'it must be a multiple of {other} = {heads}, or give {instead}'
             raise section.error('width', rule)
+        head_dim = width // heads if head_dim is None else head_dim
         return model_config(
             section,
-            head_dim=width // heads if head_dim is None else head_dim,
+            head_dim=head_dim,
             vocab_size=_vocab_size(section, config),
             position=from_section(section['position'], train_length, section.path('position')),
+            law=lam.given_from_section(
+                section.optional('law'),
+                section.path('law'),
+                train_length=train_length,
+                head_dim=head_dim,
+            ),
             pattern=tuple(
                 self._kind(kind, train_length, f'{section.path("pattern")}[{i}]')
                 for i, kind in enumerate(section['pattern'])

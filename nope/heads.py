@@ -65,7 +65,7 @@ def reordered(config: ModelConfig, params: Params, order_LK: np.ndarray) -> Para
 
 
 def order_of(scores_LN: np.ndarray, kv_heads: int) -> np.ndarray:
-    """The order of key-value heads, int [L, K], in which their scores fall: the mean score of the
-    query heads that read each; equal ones stay as they stand."""
+    """Key-value heads by falling score, int [L, K]. A score is the mean over the query heads that
+    read the head; ties keep their order."""
     scores_LK = scores_LN.reshape(len(scores_LN), kv_heads, -1).mean(-1)
     return np.argsort(-scores_LK, axis=1, kind='stable')

@@ -76,10 +76,10 @@ def make_mesh(
 ) -> Mesh:
     """A mesh over `devices` (default: all) whose axes GSPMD is free to use.
 
-    Of several TPU slices, which a slower network joins, each holds a part of the data axis and
-    all of the others. Of several GPU machines any axis may reach over all: the devices are taken
-    in JAX's order, a machine after another, so that the last axes stay inside of one. ValueError
-    where the sizes do not fit the devices or the slices; it names `field`.
+    Of several TPU slices, which a slower network joins, each holds a part of the data axis and all
+    of the others. On several GPU machines any axis may reach over all. Devices come in JAX's order,
+    machine after machine, so that the last axes stay inside one. ValueError where the sizes do not
+    fit the devices or the slices; it names `field`.
     """
     devices = jax.devices() if devices is None else devices
     sizes = config.sizes(len(devices), field)

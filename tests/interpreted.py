@@ -12,9 +12,9 @@ import jax
 
 from nope.attention import mosaic_gpu, pallas_gpu, pallas_tpu
 from nope.attention.backend import Backend, Call, of_kernel
-from nope.attention.pallas_tpu.sizes import Blocks
+from nope.attention.pallas_tpu.sizes import TpuBlocks
 
-_SMALL_BLOCKS = ('forward', Blocks(64, 64, 32)), ('backward', Blocks(64, 64, 32))
+_SMALL_BLOCKS = ('forward', TpuBlocks(64, 64, 32)), ('backward', TpuBlocks(64, 64, 32))
 # The program, its three warpgroups, and one that copies arrays for them meanwhile.
 _THREADS = 5
 

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 
 from nope.attention.api import choose
 from nope.attention.backend import describe
-from nope.attention.cases import Case, make_inputs
+from nope.attention.cases import Trial, make_inputs
 from nope.runtime import hardware
 from nope.runtime.platform import target_device
 
@@ -47,7 +47,7 @@ def chosen() -> dict[str, str]:
     """The backends of a plain call and of one with the entropy, bfloat16 and float32."""
     found = {}
     for dtype in ('bfloat16', 'float32'):
-        inputs = make_inputs(Case('', 1, 256, 256, 8, 2, 64, dtype=dtype))
+        inputs = make_inputs(Trial('', 1, 256, 256, 8, 2, 64, dtype=dtype))
         for name, entropy in (('plain', False), ('entropy', True)):
             call = describe(inputs.q_BTNH, inputs.k_BSKH, inputs.mask, None, entropy, lse=entropy)
             found[f'{name} {dtype}'] = choose(call, None).name

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from nope.attention.api import BACKENDS
 from nope.attention.backend import Call
-from nope.attention.cases import Case, Inputs
+from nope.attention.cases import Inputs, Trial
 
 NAME = 'jax_hopper'
 PASS = 'forward'
@@ -20,7 +20,7 @@ BLOCK_Q, BLOCK_KV, STEPS = 64, 128, 2  # queries of one of two warpgroups, keys,
 HEAD_DIMS = (64, 128)
 
 
-def supports(case: Case, kind: str, call: Call) -> bool:
+def supports(case: Trial, kind: str, call: Call) -> bool:
     """Whether it has that pass of the case, on the device of the call: where the project's own
     kernels of this kind run."""
     plain = kind == PASS and case.plain and case.causal and case.head_dim in HEAD_DIMS

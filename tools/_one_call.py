@@ -20,10 +20,10 @@ import jax
 import jax.numpy as jnp
 
 from nope.attention.api import BACKENDS
-from nope.attention.cases import ACCELERATOR_CASES, Case, make_inputs
+from nope.attention.cases import ACCELERATOR_CASES, Trial, make_inputs
 
 # Every rule in blocks that are cut, for tools under which a call takes minutes.
-PACKED = Case('packed', 1, 384, 384, 4, 2, 64, segments='packed', dtype='bfloat16')
+PACKED = Trial('packed', 1, 384, 384, 4, 2, 64, segments='packed', dtype='bfloat16')
 CASES = {case.name: case for case in (*ACCELERATOR_CASES, PACKED)}
 
 

@@ -55,8 +55,8 @@ from nope.attention.cases import (
     ACCELERATOR_CASES,
     BENCH_CASES,
     LENGTH_CASES,
-    Case,
     Inputs,
+    Trial,
     abstract_inputs,
     make_inputs,
 )
@@ -97,7 +97,7 @@ def run_pass(inputs: Inputs, *, kind: str, implementation: str) -> Any:
     return back((d_out, None if found is None else inputs.d_entropy_BNT))
 
 
-def implementations(case: Case, inputs: Inputs, kind: str, wanted: Sequence[str]) -> list[str]:
+def implementations(case: Trial, inputs: Inputs, kind: str, wanted: Sequence[str]) -> list[str]:
     """Those of `wanted` (empty: all) that can run a pass of the case on the device of the current
     mesh; the control last."""
     entropy = kind.endswith('entropy')
@@ -123,7 +123,7 @@ def lower(kind: str, implementation: str, inputs: Inputs) -> jax.stages.Lowered:
     )
 
 
-def describe_program(case: Case, implementation: str, kind: str, lowered: Any) -> tuple[Any, dict]:
+def describe_program(case: Trial, implementation: str, kind: str, lowered: Any) -> tuple[Any, dict]:
     """(the compiled program, what is known of it before it runs)."""
     start = time.perf_counter()
     compiled = lowered.compile()
@@ -139,7 +139,7 @@ def describe_program(case: Case, implementation: str, kind: str, lowered: Any) -
 
 
 def measure(
-    case: Case,
+    case: Trial,
     passes: Sequence[str],
     wanted: Sequence[str],
     budget: float,
@@ -172,7 +172,7 @@ def measure(
         report(case, kind, programs, facts, min(budget, (ends - time.perf_counter()) / 10))
 
 
-def calls_of(case: Case, inputs: Inputs, kind: str, wanted: Sequence[str]) -> dict[str, Inputs]:
+def calls_of(case: Trial, inputs: Inputs, kind: str, wanted: Sequence[str]) -> dict[str, Inputs]:
     """Arrays by implementation; for each that is given a key bias, also those without one."""
     names = implementations(case, inputs, kind, wanted)
     calls = {name: given(name, inputs) for name in names}
@@ -202,7 +202,7 @@ def errors(kind: str, inputs: Inputs, found: Any) -> dict[str, float]:
 
 
 def report(
-    case: Case,
+    case: Trial,
     kind: str,
     calls: Mapping[str, Callable[[], object]],
     facts: dict[str, dict],
@@ -253,7 +253,7 @@ def _seconds(call: Callable[[], object]) -> float:
     return _bench.per_call(call, jax.block_until_ready, QUEUED_SECONDS)
 
 
-def compile_for(case: Case, passes: Sequence[str], wanted: Sequence[str], target: str) -> None:
+def compile_for(case: Trial, passes: Sequence[str], wanted: Sequence[str], target: str) -> None:
     """Every program of the case for a device that is not there."""
     mesh = Mesh(np.array(targets.devices(target)[:1]), ('x',), axis_types=(AxisType.Auto,))
     inputs = abstract_inputs(case, NamedSharding(mesh, PartitionSpec()))
@@ -269,7 +269,7 @@ def compile_for(case: Case, passes: Sequence[str], wanted: Sequence[str], target
                 _bench.emit({**facts, 'target': target})
 
 
-def measure_peer(case: Case, budget: float) -> None:
+def measure_peer(case: Trial, budget: float) -> None:
     import torch
 
     def heads_first(length: int, heads: int) -> Any:

@@ -45,14 +45,14 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from nope.attention import block_sizes
 from nope.attention.api import BACKENDS
 from nope.attention.backend import describe
-from nope.attention.cases import Case, Inputs, abstract_inputs, make_inputs
+from nope.attention.cases import Inputs, Trial, abstract_inputs, make_inputs
 from nope.attention.flash import Kernel, flash_attention
 from nope.attention.mosaic_gpu import MosaicGpu
-from nope.attention.mosaic_gpu.sizes import Blocks as GpuBlocks
+from nope.attention.mosaic_gpu.sizes import HopperBlocks
 from nope.attention.pallas_gpu import PallasGpu
 from nope.attention.pallas_gpu.programs import Blocks
 from nope.attention.pallas_tpu import PallasTpu
-from nope.attention.pallas_tpu.sizes import Blocks as TpuBlocks
+from nope.attention.pallas_tpu.sizes import TpuBlocks
 from nope.runtime import targets
 
 TOKENS, HEADS, KV_HEADS = 16384, 32, 4
@@ -102,7 +102,7 @@ TUNABLE = {
     ),
     'mosaic_gpu': Tunable(
         MosaicGpu(),
-        lambda name, blocks: MosaicGpu(blocks=((name, GpuBlocks(*blocks)),)),
+        lambda name, blocks: MosaicGpu(blocks=((name, HopperBlocks(*blocks)),)),
         (128, 200),
         {
             name: list(itertools.product((128, 64), (200, 100)))
@@ -132,7 +132,12 @@ def lower(kernel: Kernel, inputs: Inputs, *, forward: bool) -> jax.stages.Lowere
 
 
 def tune(
-    name: str, kind_of_pass: str, case: Case, inputs: Inputs, timed: bool, ends: float = math.inf
+    name: str,
+    kind_of_pass: str,
+    case: Trial,
+    inputs: Inputs,
+    timed: bool,
+    ends: float = math.inf,
 ) -> list[int] | None:
     """The fastest candidate of those begun before `time.perf_counter()` is at `ends`; None where
     the kernel is as fast with the blocks that it has now, or could not be timed with them."""
@@ -174,7 +179,7 @@ def seconds(call: Callable[[], Any]) -> float:
 
 
 def write(
-    path: pathlib.Path, kernel: str, kind_of_pass: str, case: Case, blocks: list[int]
+    path: pathlib.Path, kernel: str, kind_of_pass: str, case: Trial, blocks: list[int]
 ) -> None:
     """Adds an entry to the table, and with what it was measured."""
     table = json.loads(path.read_text()) if path.exists() else {}
@@ -199,7 +204,7 @@ def main() -> None:
     names = options.kernel or TUNABLE
     sizes = itertools.product(options.head_dim or [64, 128], options.dtype or ['bfloat16'])
     cases = [
-        Case(
+        Trial(
             'tune', max(TOKENS // options.length, 1), options.length, options.length, HEADS,
             KV_HEADS, head_dim, dtype=dtype,
         )

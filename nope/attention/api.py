@@ -66,11 +66,10 @@ def attention(
     There is no scale here: lambda / sqrt(H) is multiplied into q before the call.
     Differentiable in q, k, v, the bias's parameters and the key bias through all three outputs.
 
-    The key bias is the operand of the forgetting transformer (Lin et al., 2025,
-    arXiv:2503.02130), whose logits are q_i . k_j / sqrt(H) + c_i - c_j with c the running sum of
-    log forget gates: c_i is the same for all keys of a row and cancels in the softmax, so its
-    key bias is -c_j, and lse here is that of the logits without c_i. A logit near 5,000 carries a
-    float32 rounding error of 2e-4.
+    The forgetting transformer (Lin et al., 2025, arXiv:2503.02130) needs the key bias. Its logits
+    are q_i . k_j / sqrt(H) + c_i - c_j with c the running sum of log forget gates. c_i cancels in
+    the softmax, so the key bias is -c_j and lse lacks c_i. A logit near 5,000 carries a float32
+    rounding error of 2e-4.
 
     Args:
       q_BTNH: queries [B, T, N, H], already scaled; float32, bfloat16 or float16.

@@ -16,7 +16,7 @@ from nope.attention.structure import Mask
 
 
 @dataclasses.dataclass(frozen=True)
-class Case:
+class Trial:
     """One call of `attention`.
 
     segments: 'none'; 'packed', a few documents a row, the same for queries and keys; 'empty',
@@ -78,7 +78,7 @@ class Inputs:
     d_entropy_BNT: jax.Array
 
 
-def make_inputs(case: Case, seed: int = 0) -> Inputs:
+def make_inputs(case: Trial, seed: int = 0) -> Inputs:
     """Draws the arrays of `case`; q carries 1 / sqrt(H), so that logits are of order one."""
     rng = np.random.default_rng(seed)
     B, T, S, N, K, H = case.sizes
@@ -99,7 +99,7 @@ def make_inputs(case: Case, seed: int = 0) -> Inputs:
     )
 
 
-def abstract_inputs(case: Case, sharding: Sharding | None = None) -> Inputs:
+def abstract_inputs(case: Trial, sharding: Sharding | None = None) -> Inputs:
     """Shapes and dtypes of `make_inputs`, for programs that are compiled and not run; an offset
     among them. sharding: where they would lie, all alike."""
     B, T, S, N, K, H = case.sizes
@@ -128,7 +128,7 @@ def abstract_inputs(case: Case, sharding: Sharding | None = None) -> Inputs:
     )
 
 
-def _make_bias(case: Case) -> Bias | None:
+def _make_bias(case: Trial) -> Bias | None:
     """Drawn apart from the other arrays, which do not change with it."""
     rng = np.random.default_rng(1)
     if case.bias == 'none':
@@ -141,14 +141,14 @@ def _make_bias(case: Case) -> Bias | None:
     return Buckets(table, max_distance=128, bidirectional=case.bias == 'buckets_two_sided')
 
 
-def _make_key_bias(case: Case) -> jax.Array | None:
+def _make_key_bias(case: Trial) -> jax.Array | None:
     if not case.key_bias:
         return None
     rng = np.random.default_rng(2)
     return jnp.asarray(rng.standard_normal((case.batch, case.heads, case.keys), np.float32))
 
 
-def _segments(case: Case, rng: np.random.Generator) -> Mask:
+def _segments(case: Trial, rng: np.random.Generator) -> Mask:
     if case.segments == 'none':
         return Mask(causal=case.causal)
     q_ids_BT = _documents(rng, case.batch, case.queries)
@@ -170,25 +170,25 @@ def _documents(rng: np.random.Generator, batch: int, length: int, documents: int
 
 # Sizes of models that the experiments train and evaluate.
 BENCH_CASES = (
-    Case('tiny_train', 32, 64, 64, 4, 4, 32),
-    Case('small_train', 4, 512, 512, 8, 8, 64),
-    Case('window_2k', 1, 2048, 2048, 8, 8, 64),
-    Case('window_4k', 1, 4096, 4096, 8, 8, 64),
-    Case('window_8k', 1, 8192, 8192, 8, 8, 64),
-    Case('grouped_4k', 1, 4096, 4096, 16, 2, 64),
-    Case('window_16k', 1, 16384, 16384, 4, 4, 64),
-    Case('sliding_16k', 1, 16384, 16384, 4, 4, 64, window=1024),
-    Case('alibi_4k', 1, 4096, 4096, 8, 8, 64, bias='alibi'),
-    Case('buckets_4k', 1, 4096, 4096, 8, 8, 64, bias='buckets'),
-    Case('factors_4k', 1, 4096, 4096, 8, 8, 64, bias='scale_invariant'),
-    Case('key_bias_4k', 1, 4096, 4096, 8, 8, 64, key_bias=True),
-    Case('decode_16k', 1, 1, 16384, 8, 8, 64, offset=16383),
+    Trial('tiny_train', 32, 64, 64, 4, 4, 32),
+    Trial('small_train', 4, 512, 512, 8, 8, 64),
+    Trial('window_2k', 1, 2048, 2048, 8, 8, 64),
+    Trial('window_4k', 1, 4096, 4096, 8, 8, 64),
+    Trial('window_8k', 1, 8192, 8192, 8, 8, 64),
+    Trial('grouped_4k', 1, 4096, 4096, 16, 2, 64),
+    Trial('window_16k', 1, 16384, 16384, 4, 4, 64),
+    Trial('sliding_16k', 1, 16384, 16384, 4, 4, 64, window=1024),
+    Trial('alibi_4k', 1, 4096, 4096, 8, 8, 64, bias='alibi'),
+    Trial('buckets_4k', 1, 4096, 4096, 8, 8, 64, bias='buckets'),
+    Trial('factors_4k', 1, 4096, 4096, 8, 8, 64, bias='scale_invariant'),
+    Trial('key_bias_4k', 1, 4096, 4096, 8, 8, 64, key_bias=True),
+    Trial('decode_16k', 1, 1, 16384, 8, 8, 64, offset=16383),
 )
 
 
-def _one_layer(name: str, batch: int, length: int, head_dim: int) -> Case:
+def _one_layer(name: str, batch: int, length: int, head_dim: int) -> Trial:
     """A layer of a 1.1B model, with its heads of 64 or as wide ones."""
-    return Case(name, batch, length, length, 32, 4, head_dim, dtype='bfloat16')
+    return Trial(name, batch, length, length, 32, 4, head_dim, dtype='bfloat16')
 
 
 # 16,384 tokens, and one sequence of 131,072.

@@ -9,14 +9,14 @@ and z = s - lse = ln P, a row has
          + dlse P_j                       from lse = ln sum_j exp s_j
          - dH P_j (z_j + H)               from H = -sum_j P_j z_j
 
-that is, ds = P (dP - c - dH z) with one number a row, c = dout . out - dlse + dH H. So the
-gradient through lse costs a kernel nothing, the one through the entropy a multiplication per
-logit, and neither needs more saved than out, lse and H. A bias by distance has the sums of ds over
-diagonals for its gradient, a key bias those over columns. Where the logits are a q . k + m with
-factors a by distance, the products q . k have the gradient a ds, and the factors the sums of
-ds (q . k) over diagonals. Without the entropy this is
-FlashAttention-2 (Dao, 2023, arXiv:2307.08691); with it, the forward pass has one more running
-sum, e = sum_j exp(s_j - m) (s_j - m), which gives H = ln l - e / l.
+that is, ds = P (dP - c - dH z) with one number a row, c = dout . out - dlse + dH H. So the gradient
+through lse costs a kernel nothing, the one through the entropy a multiplication per logit, and
+neither needs more saved than out, lse and H. A bias by distance has the sums of ds over diagonals
+for its gradient, a key bias those over columns. With factors a by distance the logits are a q . k +
+m. Then the products q . k have the gradient a ds, the factors the sums of ds (q . k) over
+diagonals. Without the entropy this is FlashAttention-2 (Dao, 2023, arXiv:2307.08691); with it, the
+forward pass has one more running sum, e = sum_j exp(s_j - m) (s_j - m), which gives H = ln l - e /
+l.
 """
 
 from __future__ import annotations

@@ -4,12 +4,12 @@
     TPU   splash attention
     CPU   XLA's dense attention, in float32 and O(T S) memory
 
-They compute `out` and its gradients. The log-sum-exp, which they return rounded, without a
-gradient or not at all, comes from `chunked`; a program in which nothing uses it does not compute
-it. The entropy is H_i = lse_i - sum_j a_ij s_ij, and with the keys for values an attention call
-gives sum_j a_ij k_j, whose product with q_i is that sum. The two terms are as large as the logits
-and are rounded apart, so it is offered in full float32 only, where logits of order ten leave it
-five digits. GPUs and TPUs have no such products here; their own kernels compute the entropy.
+They compute `out` and its gradients. The log-sum-exp, which they return rounded, without a gradient
+or not at all, comes from `chunked`; a program in which nothing uses it does not compute it. The
+entropy is H_i = lse_i - sum_j a_ij s_ij. With the keys as values an attention call gives sum_j a_ij
+k_j. Its product with q_i is the sum. The two terms are as large as the logits and are rounded
+apart, so it is offered in full float32 only, where logits of order ten leave it five digits. GPUs
+and TPUs have no such products here; their own kernels compute the entropy.
 """
 
 from __future__ import annotations

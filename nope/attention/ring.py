@@ -1,11 +1,11 @@
 """Ring attention: exact attention over a sequence that is split over devices.
 
 Every device keeps its queries. Keys, values, their segment ids and their bias travel around the
-ring, one neighbour at a time, and each device joins what it computes on them to what it has
-(`combine`). For the gradients they travel once more, and the sums of their own gradients with them,
-which are complete when they are back. Given the log-sum-exp over all keys, each shard's part of a
-gradient is the kernel's own. So a device holds two shards of keys and values at a time, forward and
-backward, and logits exist block by block only.
+ring, one neighbour at a time. Each device joins its partial results (`combine`). For the gradients
+they travel once more, and the sums of their own gradients with them, which are complete when they
+are back. Given the log-sum-exp over all keys, each shard's part of a gradient is the kernel's own.
+So a device holds two shards of keys and values at a time, forward and backward, and logits exist
+block by block only.
 
 Liu et al., 2023, "Ring Attention with Blockwise Transformers" (arXiv:2310.01889).
 """
@@ -46,9 +46,9 @@ def ring_attention(
     ids and the key bias likewise, the bias whole. `mask.offset` is the position of the first query
     of them all.
 
-    Returns this device's rows, as those of `attention` to float32 rounding; with half precision
-    `out` and the gradients are rounded once for every shard before they are summed in float32.
-    Raises as `attention`, ValueError for a causal mask without an offset and T != S, and for an
+    Returns this device's rows, as those of `attention` to float32 rounding; With half precision
+    every shard rounds `out` and the gradients once before the sum in float32. Raises as
+    `attention`, ValueError for a causal mask without an offset and T != S, and for an
     implementation that is no flash kernel.
     """
     api.check(q_BTNH, k_BSKH, v_BSKH, mask, bias, key_bias_BNS)

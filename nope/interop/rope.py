@@ -91,8 +91,6 @@ def unwritable(rotary: Rotary, head_dim: int, *, partial: bool = False) -> str |
     """Reason why a config.json cannot describe the encoding; None if it can. partial: for a class
     that may turn a share of a head's dimensions."""
     scaling = rotary.scaling
-    if rotary.rate:
-        return f'its queries grow by position, at a rate of {rotary.rate:g}'
     if rotary.interleaved:
         return 'its rotary pairs are neighbours, where stock models turn halves'
     dims = rotary.dims or head_dim

@@ -10,54 +10,39 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nope.attention import Mask
 from nope.attention.dropout import Dropout
-from nope.model import chunks, context, lam
+from nope.model import context, lam
 from nope.model.cache import LayerCache
-from nope.model.chunks import Places
 from nope.model.config import ModelConfig
+from nope.model.context import AttentionOptions
 from nope.model.dropout import head_keys
 from nope.model.gates import ForgetGates, forgotten
-from nope.model.heads import Attended, attend_by_kind
+from nope.model.heads import Attended, Way, attend_by_kind
 from nope.model.init import initializer
 from nope.model.kinds import LayerKind
 from nope.model.layers import Norm, bias, parameter, project, unit_norm
-from nope.model.shape import Attend, ChosenRows, LayerStats
+from nope.model.sequence import Sequence
+from nope.model.shape import AskedStats, Attend, ChosenRows, LayerStats
 from nope.model.sinks import add_sinks
-from nope.model.temperature import AdaptiveTemperature, entropy_multipliers, multiplied
+from nope.model.temperature import AdaptiveTemperature
 from nope.positions import Position
 
 
-class Sequence(NamedTuple):
-    """Masks, positions and length of the tokens, the same for all layers.
+class Heads(NamedTuple):
+    """A layer's heads as they are projected, before positions and lambda.
 
-    mask: who sees whom; its offset is the slot of the first token where there is a cache.
-    positions_BT: int32, 0-based, in the order of the tokens. encoded_BT: what encodings take in
-    their place, for a model with a range of positions. length: the n that lambda forms and dynamic
-    encodings follow, one for all rows or [B]. table: the position encoding's learned array, if it
-    has one. places: by which chunks are counted, for a model that has them. rows: of attention
-    weights that are returned, None for none.
+    k_BTKH, v_BTKH: None where those of another layer are attended to. forgotten_BTN: the sums of
+    the logarithms of forget gates. sinks_N: logits. keys_BN: typed keys of the dropout of attention
+    weights. None for what the layer does not have.
     """
 
-    mask: Mask
-    positions_BT: jax.Array
-    length: jax.Array
-    table: jax.Array | None
-    places: Places | None = None
-    encoded_BT: jax.Array | None = None
-    rows: ChosenRows | None = None
-
-    @property
-    def for_encodings(self) -> jax.Array:
-        """The positions that encodings take."""
-        return self.positions_BT if self.encoded_BT is None else self.encoded_BT
-
-    def mask_of(self, kind: LayerKind) -> Mask:
-        """The mask of layers of that kind, but for their window."""
-        if kind.chunk is None:
-            return self.mask
-        assert self.places is not None
-        return chunks.masked(self.mask, self.places, kind.chunk)
+    q_BTNH: jax.Array
+    k_BTKH: jax.Array | None
+    v_BTKH: jax.Array | None
+    multipliers_N: jax.Array
+    forgotten_BTN: jax.Array | None
+    sinks_N: jax.Array | None
+    keys_BN: jax.Array | None
 
 
 class SelfAttention(nn.Module):
@@ -67,9 +52,7 @@ class SelfAttention(nn.Module):
     """
 
     config: ModelConfig
-    entropy: bool
-    span: int | None = None
-    max_logit: bool = False
+    asked: AskedStats
     keeps: bool = False
 
     @nn.compact
@@ -103,19 +86,16 @@ class SelfAttention(nn.Module):
         if c.temperature == 'adaptive':
             adaptive = AdaptiveTemperature(c, name='temperature')
             factors_BTN = adaptive(x_BTD, sequence.positions_BT, kind)
-            multipliers_N = multiplied(multipliers_N, factors_BTN)
-        asked = self.entropy, self.span, self.max_logit, self.keeps
-        ways = [functools.partial(_attend, c, kind, *asked) for kind in c.kinds]
+            multipliers_N = lam.times(multipliers_N, factors_BTN)
+        ways = [functools.partial(_attend, c, kind, self.asked, self.keeps) for kind in c.kinds]
         sinks_N = None
         if c.sinks:
             sinks_N = parameter(self, 'sinks', nn.initializers.zeros, (c.heads,), ('heads',))
         keys_BN = None
         if keys_B is not None and c.attention_dropout > 0:
             keys_BN = head_keys(keys_B, c.heads)
-        operands = (
-            *(q_BTNH, k_BTKH, v_BTKH, multipliers_N),
-            *(sums_BTN, sinks_N, keys_BN, sequence, cached, source),
-        )
+        heads = Heads(q_BTNH, k_BTKH, v_BTKH, multipliers_N, sums_BTN, sinks_N, keys_BN)
+        operands = heads, sequence, cached, source
         if len(ways) == 1 or isinstance(kind, int):
             way = ways[kind if isinstance(kind, int) else 0]
             seen_BTNH, stats, cached = way(*operands)
@@ -191,22 +171,15 @@ def _of_kind(
 def _attend(
     config: ModelConfig,
     kind: LayerKind,
-    entropy: bool,
-    span: int | None,
-    max_logit: bool,
+    asked: AskedStats,
     keeps: bool,
-    q_BTNH: jax.Array,
-    k_BTKH: jax.Array | None,
-    v_BTKH: jax.Array | None,
-    multipliers_N: jax.Array,
-    forgotten_BTN: jax.Array | None,
-    sinks_N: jax.Array | None,
-    keys_BN: jax.Array | None,
+    heads: Heads,
     sequence: Sequence,
     cached: LayerCache | None,
     source: LayerCache | None,
 ) -> tuple[jax.Array, LayerStats, LayerCache | None]:
     """Attention as layers of that kind do it: output [B, T, N, H], what it says, and cache."""
+    q_BTNH, k_BTKH, v_BTKH, multipliers_N, forgotten_BTN, sinks_N, keys_BN = heads
     if source is not None:
         q_BTNH, _ = _encode(kind.position, q_BTNH, q_BTNH, sequence)
         k_BTKH, v_BTKH = source.keys_BSKH, source.values_BSKH
@@ -221,39 +194,23 @@ def _attend(
     elif keeps:
         cached = LayerCache(k_BTKH, v_BTKH)
 
-    def attended(
-        multipliers_N: jax.Array,
-        entropy: bool,
-        span: int | None = None,
-        max_logit: bool = False,
-        rows: ChosenRows | None = None,
-        dropout: Dropout | None = None,
-    ) -> Attended:
-        seen = attend_by_kind(
-            _weighted(config, entropy, span, max_logit),
-            kind,
-            lam.scale_queries(q_BTNH, multipliers_N, config.softmax_scale),
-            k_BTKH,
-            v_BTKH,
-            sequence.mask_of(kind),
-            sequence.table,
-            forgotten_BTN,
-            span,
-            rows,
-            config.weights,
-            dropout,
-        )
-        return seen if sinks_N is None else _with_sinks(seen, rows, sinks_N)
+    def attended(multipliers_N: jax.Array, way: Way) -> Attended:
+        scaled_BTNH = lam.scale_queries(q_BTNH, multipliers_N, config.softmax_scale)
+        mask, table = sequence.mask_of(kind), sequence.table
+        seen = attend_by_kind(way, kind, scaled_BTNH, k_BTKH, v_BTKH, mask, table, forgotten_BTN)
+        return seen if sinks_N is None else _with_sinks(seen, way.rows, sinks_N)
 
     if config.temperature == 'entropy':
-        entropy_BNT = attended(multipliers_N, True).output.entropy
+        plain = Way(_weighted(config, AskedStats(entropy=True)), config.weights)
+        entropy_BNT = attended(multipliers_N, plain).output.entropy
         assert entropy_BNT is not None
         acts_N = jnp.asarray(config.scaled_heads(kind))
-        factors_BTN = jnp.where(acts_N, entropy_multipliers(entropy_BNT), 1.0)
-        multipliers_N = multiplied(multipliers_N, factors_BTN)
+        factors_BTN = jnp.where(acts_N, lam.entropy_multipliers(entropy_BNT), 1.0)
+        multipliers_N = lam.times(multipliers_N, factors_BTN)
     rows = sequence.rows
     dropout = None if keys_BN is None else Dropout(config.attention_dropout, keys_BN)
-    output, shape, weights_BNRS = attended(multipliers_N, entropy, span, max_logit, rows, dropout)
+    way = Way(_weighted(config, asked), config.weights, asked.span, rows, dropout)
+    output, shape, weights_BNRS = attended(multipliers_N, way)
     if rows is not None and rows.heads_M is not None and weights_BNRS is not None:
         weights_BNRS = jnp.take(weights_BNRS, rows.heads_M, axis=1)
     return output.out, LayerStats(output.entropy, shape, output.max_logit, weights_BNRS), cached
@@ -269,21 +226,17 @@ def _with_sinks(seen: Attended, rows: ChosenRows | None, sinks_N: jax.Array) -> 
     return Attended(output, shape, weights_BNRS)
 
 
-def _weighted(config: ModelConfig, entropy: bool, span: int | None, max_logit: bool) -> Attend:
+def _weighted(config: ModelConfig, asked: AskedStats) -> Attend:
     """Attention by the model's weights. ValueError for the shape of others than softmax's."""
+    entropy, max_logit = asked.entropy, asked.max_logit
     if config.weights == 'softmax':
-        lse = config.sinks or span is not None
-        return functools.partial(
-            context.attend,
-            entropy=entropy,
-            max_logit=max_logit,
-            lse=lse,
-            implementation=config.attention,
-        )
-    if span is not None:
+        lse = config.sinks or asked.span is not None
+        options = AttentionOptions(entropy, max_logit, lse, config.attention)
+        return functools.partial(context.attend, options=options)
+    if asked.span is not None:
         raise ValueError(
-            f'span is {span}; the shape of attention is that of softmax weights, and the model has '
-            f'weights={config.weights!r}'
+            f'span is {asked.span}; the shape of attention is that of softmax weights, and the '
+            f'model has weights={config.weights!r}'
         )
     return functools.partial(
         context.attend_dense, entropy=entropy, max_logit=max_logit, weights=config.weights

@@ -11,12 +11,13 @@ import jax
 import jax.numpy as jnp
 from jax.ad_checkpoint import checkpoint_name
 
-from nope.model.attention import SelfAttention, Sequence
+from nope.model.attention import SelfAttention
 from nope.model.cache import Cache, LayerCache
 from nope.model.config import ModelConfig
 from nope.model.dropout import Place
 from nope.model.layers import MLP, drop, norm, parameter, split_over_mesh
-from nope.model.shape import LayerStats
+from nope.model.sequence import Sequence
+from nope.model.shape import AskedStats, LayerStats
 from nope.model.token_inputs import TokenInput
 
 BLOCK_INPUT = 'block_input'  # the name under which rematerialisation knows what goes into a layer
@@ -45,14 +46,12 @@ class Block(nn.Module):
     post: x + norm(Attention(x)), then x + norm(MLP(x)).
     both: x + norm(Attention(norm(x))), then x + norm(MLP(norm(x))).
 
-    What is added is multiplied by the model's `residual_multiplier` before; with keys of dropout
-    (keys_B) it is dropped, behind its norm where it has one. keeps: as `SelfAttention` has it.
+    The model's `residual_multiplier` scales what is added. With keys_B, dropout acts behind its
+    norm. keeps: as for `SelfAttention`.
     """
 
     config: ModelConfig
-    entropy: bool
-    span: int | None = None
-    max_logit: bool = False
+    asked: AskedStats
     keeps: bool = False
 
     @nn.compact
@@ -71,8 +70,7 @@ class Block(nn.Module):
         `nope.model.token_inputs`."""
         c = self.config
         x_BTD = checkpoint_name(x_BTD, BLOCK_INPUT)
-        asked = self.entropy, self.span, self.max_logit, self.keeps
-        attention = SelfAttention(c, *asked, name='attention')
+        attention = SelfAttention(c, self.asked, self.keeps, name='attention')
         mlp = MLP(c, name='mlp')
         read_BTD = self._before(x_BTD, 'attention')
         attended_BTD, stats, cached = attention(
@@ -119,7 +117,7 @@ def cached_layers(
     entropies: list[jax.Array] = []
     caches: list[LayerCache | None] = []
     for i, kind in enumerate(config.kind_indices.tolist()):
-        block = Block(config.of_layer(i), entropy, parent=None)  # type: ignore[call-arg]
+        block = Block(config.of_layer(i), AskedStats(entropy), parent=None)  # type: ignore[call-arg]
         source = config.source_of(i)
         out: Any = block.apply(
             {'params': layers[str(i)]},
@@ -140,9 +138,7 @@ class LayersApart(nn.Module):
     or that attend to keys of earlier ones."""
 
     config: ModelConfig
-    entropy: bool
-    span: int | None
-    max_logit: bool
+    asked: AskedStats
 
     @nn.compact
     def __call__(
@@ -154,14 +150,13 @@ class LayersApart(nn.Module):
         inputs_LBTP: jax.Array | None,
     ) -> tuple[jax.Array, LayerStats]:
         c = self.config
-        asked = self.entropy, self.span, self.max_logit
         sources = [c.source_of(i) for i in range(c.layers)]
         kept: dict[int, LayerCache] = {}
         every: list[LayerStats] = []
         block = _rematerialised(c, prevent_cse=True)
         for i, kind in enumerate(c.kind_indices.tolist()):
             keeps = i in sources[i + 1 :]
-            x_BTD, (stats, cached) = block(c.of_layer(i), *asked, keeps, name=str(i))(
+            x_BTD, (stats, cached) = block(c.of_layer(i), self.asked, keeps, name=str(i))(
                 *(x_BTD, multipliers_LN[i], kind, sequence),
                 None if keys_LB is None else keys_LB[i],
                 None,
@@ -185,9 +180,7 @@ def _rematerialised(config: ModelConfig, *, prevent_cse: bool) -> type[nn.Module
     )
 
 
-def scanned_layers(
-    config: ModelConfig, entropy: bool, span: int | None, max_logit: bool, drops: bool
-) -> nn.Module:
+def scanned_layers(config: ModelConfig, asked: AskedStats, drops: bool) -> nn.Module:
     """`Block` scanned over layers and rematerialised as the config says. drops: whether it takes
     keys of dropout."""
     scanned = nn.scan(
@@ -200,4 +193,4 @@ def scanned_layers(
         unroll=config.layers if config.unroll is None else config.unroll,
         metadata_params={nn.PARTITION_NAME: 'layers'},
     )
-    return scanned(config, entropy, span, max_logit, name='layers')
+    return scanned(config, asked, name='layers')

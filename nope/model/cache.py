@@ -20,8 +20,10 @@ from nope.runtime.platform import target_device
 
 
 def _split_over_mesh(x_BSKH: jax.Array) -> jax.Array:
-    """Rows and heads on the axes of the mesh that divide them, as elsewhere in the model: an uneven
-    part of a head's axis is no shape that the next call was compiled for."""
+    """Rows and heads on the axes of the mesh that divide them.
+
+    An uneven part of the heads would have another shape than the compiled program's.
+    """
     axes: list[str | None] = ['batch', None, 'kv_heads', 'head_dim']
     if x_BSKH.shape[2] % parts_of(axes_of('kv_heads')):
         axes[2] = None
@@ -60,8 +62,8 @@ class LayerCache(NamedTuple):
 
 
 def merged(x_BSKH: jax.Array) -> jax.Array:
-    """[B, S, K H], and [S, K H] of a single row: a token is one run of numbers, and no axis is left
-    that the compiler would drop."""
+    """[B, S, K H], and [S, K H] of a single row: A token is one run of numbers, without an axis of
+    length 1."""
     B, S = x_BSKH.shape[:2]
     return x_BSKH.reshape(S, -1) if B == 1 else x_BSKH.reshape(B, S, -1)
 
@@ -89,11 +91,10 @@ class Cache(NamedTuple):
 
     layers: one array a layer and kind, which are written in place and never gathered; None of a
         layer that attends to the keys of an earlier one.
-    filled: slots in use, the same for every row: an int where it is known, else an int32 scalar.
-    padding_B: int32, slots at the start of each row that hold no token; None for none.
-    length_B: float32, the n of every row that lambda forms and dynamic position encodings follow:
-        in generation the final length, prompt plus what may be generated. A row has no position
-        beyond it.
+    filled: slots in use in every row. An int where it is known, else an int32 scalar.
+    padding_B: int32, empty slots at the start of each row. None for none.
+    length_B: float32, the n of every row. Laws and dynamic encodings follow it. In generation it
+        is the final length, prompt plus continuation, and no position lies beyond.
     """
 
     layers: tuple[LayerCache | None, ...]
@@ -145,9 +146,8 @@ class Cache(NamedTuple):
         return Cache(layers, self.filled, padding_B, taken(self.length_B))
 
     def reorder(self, rows_B: jax.Array, start: int, groups: int = 1) -> Cache:
-        """Row b takes over what row rows_B[b] has in the slots from `start` on; before it both
-        have the same. groups: into how many equal parts the rows fall that take over from their
-        own alone."""
+        """Row b takes over the slots of row rows_B[b] from `start` on; both agree before it.
+        groups: equal parts of the rows, which take over from their own part alone."""
         rows_GR = rows_B.reshape(groups, -1)
         R = rows_GR.shape[1]
         if R == 1:

@@ -8,8 +8,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from nope.model import checks
+from nope.model import checks, lam
 from nope.model.fields import ModelFields
 from nope.model.kinds import SIZES, LayerKind
 from nope.positions import NoPE, Position
@@ -55,10 +56,11 @@ class ModelConfig(ModelFields):
     ) -> jax.Array:
         """p_h of every layer and head of one sequence, float32: 1 where lambda does not act.
 
-        coefficients_LN: float32, [L, N, C] of a form with C > 1 numbers a head. length: tokens in
-        the sequence. positions_T: int32, of the queries, 0-based; for a form
-        that follows the position, without which it raises ValueError. [L, N], or [L, T, N] of
-        such a form.
+        The shape is [L, N], or [L, T, N] where lambda follows the position.
+
+        coefficients_LN: float32, [L, N, C] for laws with C > 1 numbers a head.
+        length: tokens in the sequence.
+        positions_T: int32, 0-based positions of the queries. ValueError where they are missing.
         """
         if self.lam.follows_position and positions_T is None:
             raise ValueError(
@@ -68,10 +70,28 @@ class ModelConfig(ModelFields):
         multipliers = self.lam.multipliers(coefficients_LN, length, positions_T)
         if self.lam_layers == 'all':
             return multipliers
-        acts_LN = self.heads_without_position
-        if multipliers.ndim == 3:
-            acts_LN = acts_LN[:, None]
-        return jnp.where(acts_LN, multipliers, 1.0)
+        return _in_heads(self.heads_without_position, multipliers)
+
+    def scale(
+        self,
+        coefficients_LN: jax.Array,
+        length: int | jax.Array,
+        positions_T: jax.Array | None = None,
+    ) -> jax.Array:
+        """`multipliers` times those of the model's given law, if it has one."""
+        multipliers = self.multipliers(coefficients_LN, length, positions_T)
+        if self.law is None:
+            return multipliers
+        given = self.law.multipliers(self.layers, self.heads, length, positions_T)
+        if self.law.heads == 'nope':
+            given = _in_heads(self.heads_without_position, given)
+        return lam.times(multipliers, given)
+
+
+def _in_heads(acts_LN: np.ndarray, multipliers: jax.Array) -> jax.Array:
+    """The multipliers [L, N] or [L, T, N] in some heads, and 1 in the others."""
+    acts = acts_LN[:, None] if multipliers.ndim == 3 else acts_LN
+    return jnp.where(acts, multipliers, 1.0)
 
 
 @functools.lru_cache(maxsize=64)

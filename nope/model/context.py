@@ -1,8 +1,7 @@
 """Attention on a mesh: every device attends with its own rows and heads.
 
-A kernel is one operation to the compiler, which cannot divide it over devices, so the division is
-made here: batch and heads are independent, and where the mesh splits the sequence, keys and values
-go around a ring of the devices that hold its parts.
+The compiler cannot divide a kernel over devices, so the division is made here. Batch and heads are
+independent. Where the mesh splits the sequence, keys and values go around a ring of its devices.
 """
 
 from __future__ import annotations
@@ -27,6 +26,16 @@ from nope.runtime.mesh_axes import axes_of, parts_of
 log = logging.getLogger(__name__)
 
 
+@dataclasses.dataclass(frozen=True)
+class AttentionOptions:
+    """Outputs and implementation of an attention call, as `nope.attention.attention` takes them."""
+
+    entropy: bool
+    max_logit: bool = False
+    lse: bool = True
+    implementation: str | None = None
+
+
 def sequence_sharded() -> bool:
     """True where the current mesh and rules split the sequence."""
     return parts_of(axes_of('sequence')) > 1
@@ -39,11 +48,8 @@ def attend(
     *,
     mask: Mask,
     bias: Bias | None,
+    options: AttentionOptions,
     key_bias_BNS: jax.Array | None = None,
-    entropy: bool,
-    max_logit: bool = False,
-    lse: bool = True,
-    implementation: str | None,
     dropout: Dropout | None = None,
 ) -> AttentionOutput:
     """`nope.attention.attention` under the current mesh and its logical rules.
@@ -59,17 +65,12 @@ def attend(
         return reference_attention(
             q_BTNH, k_BSKH, v_BSKH,
             mask=mask, bias=bias, key_bias_BNS=key_bias_BNS,
-            entropy=entropy, max_logit=max_logit, dropout=dropout,
+            entropy=options.entropy, max_logit=options.max_logit, dropout=dropout,
         )  # fmt: skip
-    options: dict[str, Any] = {
-        'entropy': entropy,
-        'max_logit': max_logit,
-        'implementation': implementation,
-    }
     if math.prod(jax.sharding.get_abstract_mesh().shape.values()) == 1:
         return attention(
             q_BTNH, k_BSKH, v_BSKH,
-            mask=mask, bias=bias, key_bias_BNS=key_bias_BNS, lse=lse, **options,
+            mask=mask, bias=bias, key_bias_BNS=key_bias_BNS, **vars(options),
         )  # fmt: skip
 
     split = _split(q_BTNH.shape, k_BSKH.shape, cached=mask.offset is not None)
@@ -77,23 +78,24 @@ def attend(
         k_BSKH, v_BSKH = (jnp.repeat(x, split.repeats, axis=2) for x in (k_BSKH, v_BSKH))
 
     def local(q_BTNH, k_BSKH, v_BSKH, key_bias_BNS, ids, offset, bias) -> AttentionOutput:
-        here: dict[str, Any] = options | {
-            'mask': dataclasses.replace(
-                mask, q_segments_BT=ids[0], kv_segments_BS=ids[1], offset=offset
-            ),
-            'bias': bias,
-            'key_bias_BNS': key_bias_BNS,
-        }
-        if split.sequence is None:
-            return attention(q_BTNH, k_BSKH, v_BSKH, lse=lse, **here)
-        return ring_attention(q_BTNH, k_BSKH, v_BSKH, axis=split.sequence, **here)
+        segmented = dataclasses.replace(
+            mask, q_segments_BT=ids[0], kv_segments_BS=ids[1], offset=offset
+        )
+        function, how = attention, vars(options)
+        if split.sequence is not None:  # the ring needs every lse
+            function = functools.partial(ring_attention, axis=split.sequence)
+            how = {name: option for name, option in how.items() if name != 'lse'}
+        return function(
+            q_BTNH, k_BSKH, v_BSKH, mask=segmented, bias=bias, key_bias_BNS=key_bias_BNS, **how
+        )
 
     by_token = PartitionSpec(split.batch, split.sequence)
     by_head = PartitionSpec(split.batch, split.sequence, split.heads)
     # Heads are the last axis of whatever a bias holds.
     of_bias = jax.tree.map(lambda x: PartitionSpec(*(None,) * (jnp.ndim(x) - 1), split.heads), bias)
     by_row = PartitionSpec(split.batch, split.heads, split.sequence)
-    outputs: Any = by_head, by_row, by_row if entropy else None, by_row if max_logit else None
+    largest = by_row if options.max_logit else None
+    outputs: Any = by_head, by_row, by_row if options.entropy else None, largest
     function = jax.shard_map(
         local,
         in_specs=(by_head, by_head, by_head, by_row, by_token, PartitionSpec(), of_bias),

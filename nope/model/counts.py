@@ -24,10 +24,12 @@ def parameters(model: ModelConfig) -> int:
 
 
 def training_flops(model: ModelConfig, length: int, *, frozen: bool = False) -> float:
-    """FLOPs of a training step per token of a sequence of `length`: 6 per weight in a matrix
-    product, and the causal half of attention's two products, forward and backward (windows not
-    counted). frozen: weights have no gradients of their own, as in a search of lambda: 4 per
-    weight, and all of attention's."""
+    """FLOPs of a training step per token of a sequence of `length`.
+
+    A weight in a matrix product counts 6. Attention counts the causal half of its two products,
+    forward and backward, without windows. frozen: a search of lambda, whose weights have no
+    gradients and count 4.
+    """
     weights = model.vocab_size * model.width
     weights += model.width * model.layers * (model.token_width or 0)
     dims = 0

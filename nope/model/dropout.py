@@ -1,8 +1,7 @@
 """Keys of dropout: of a step, a row of its batch, a place in the model and a layer.
 
-A mask is a function of these numbers and of the seed. So a run that goes on draws what it would
-have drawn, a rematerialised layer draws again what it drew, and neither the mesh nor the number of
-micro-batches changes a mask.
+A mask is a function of these numbers and of the seed. So a resumed run and a rematerialised layer
+draw the same masks again. Neither the mesh nor the number of micro-batches changes a mask.
 """
 
 from __future__ import annotations

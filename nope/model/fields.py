@@ -10,6 +10,7 @@ import numpy as np
 
 from nope.model import lam
 from nope.model.kinds import SIZES, LayerKind
+from nope.model.lam import GivenLaw
 from nope.positions import Gate, NoPE, Position, Table
 
 
@@ -29,7 +30,7 @@ class ModelFields:
     position, window: of every layer, unless there is a pattern.
     pattern: kinds of layers in turns: layer i is pattern[i % len(pattern)].
     position_range: positions of the encodings lie below it: in training random ones, and evenly
-        spread ones where none are given (`nope.model.spread`); None for 0, 1, 2 and so on.
+        spread ones where none are given (`nope.model.sequence`); None for 0, 1, 2 and so on.
     lam, lam_layers: the form of lambda, and whether it acts in all heads of all layers or only in
         those without position encoding ('nope'; in the others it is 1).
     norm, norm_bias: 'rms' (RMSNorm), 'layer' (LayerNorm), the latter with or without a bias, or
@@ -45,6 +46,8 @@ class ModelFields:
     qk_norm_over: what its mean square is taken over: a head by itself ('head'), or all query heads
         and all key heads together ('projection', OLMo 2), each of which then has its own weights.
     softmax_scale: what logits are multiplied with next to lambda; None for 1 / sqrt(H).
+    law: a law that multiplies logits beside lambda, with coefficients that nothing searches (Llama
+        4, Ministral 3); None for none.
     value_norm: every value head divided by the root of its mean square (Gemma 4).
     qkv_bias, output_bias, mlp_bias: of the projections.
     mlp, activation: 'gated', down(act(gate(x)) * up(x)), or 'plain', down(act(up(x))).
@@ -106,6 +109,7 @@ class ModelFields:
     embedding_norm: bool = False
     qk_norm: bool = False
     softmax_scale: float | None = None
+    law: GivenLaw | None = None
     qkv_bias: bool = False
     output_bias: bool = False
     mlp_bias: bool = False
@@ -153,8 +157,8 @@ class ModelFields:
         return self.token_width is not None or any(kind.has_own_arrays for kind in self.kinds)
 
     def source_of(self, layer: int) -> int:
-        """The layer whose keys and values a layer attends to: itself, or the last one before it
-        that has its own and is like it."""
+        """Source of a layer's keys and values: itself, or the last layer before it of the same kind
+        with own ones."""
         source = self.sources[layer]
         assert source is not None  # checked when the model was made
         return source
@@ -212,9 +216,14 @@ class ModelFields:
     def follows_length(self) -> bool:
         """Whether what it makes of a token depends on the length of the whole sequence."""
         spread = self.position_range is not None
-        return (
-            spread or self.lam.follows_length or any(k.position.follows_length for k in self.kinds)
-        )
+        laws = self.lam.follows_length or (self.law is not None and self.law.law.follows_length)
+        return spread or laws or any(k.position.follows_length for k in self.kinds)
+
+    @property
+    def scale_follows_position(self) -> bool:
+        """Whether `scale` depends on the position of the query."""
+        given = self.law is not None and self.law.law.follows_position
+        return self.lam.follows_position or given
 
     @property
     def table(self) -> Table | None:
@@ -232,8 +241,10 @@ class ModelFields:
     def describe_position(self) -> str:
         """'none', 'rotary, YaRN x4', 'rotary + none': the kinds of layers by how far they see."""
         kinds = ' + '.join(k.describe() for k in dict.fromkeys(kind.reach for kind in self.kinds))
+        law = '' if self.law is None else f', {self.law.describe()}'
         drawn = self.position_range
-        return kinds if drawn is None else f'{kinds}, random positions below {drawn}'
+        below = '' if drawn is None else f', random positions below {drawn}'
+        return f'{kinds}{law}{below}'
 
     def describe_kinds(self) -> str:
         """The kinds of layers with all in which they differ."""

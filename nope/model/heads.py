@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -26,8 +25,31 @@ class Attended(NamedTuple):
     rows: jax.Array | None = None
 
 
+@dataclasses.dataclass(frozen=True)
+class Way:
+    """How heads attend, and what is returned besides their output.
+
+    attend: the attention. weights: the name of its rule. span: as `shape_of` takes it; None for no
+    shape. rows: those whose weights are returned; None for none. dropout: of the attention weights,
+    with keys [B, N]. Shape and rows are without it, the norm of the output with it.
+    """
+
+    attend: Attend
+    weights: str = 'softmax'
+    span: int | None = None
+    rows: ChosenRows | None = None
+    dropout: Dropout | None = None
+
+    def of_heads(self, heads: slice) -> Way:
+        """The same for some of the heads."""
+        if self.dropout is None:
+            return self
+        keys = self.dropout.keys[:, heads]
+        return dataclasses.replace(self, dropout=self.dropout._replace(keys=keys))
+
+
 def attend_by_kind(
-    attend: Attend,
+    way: Way,
     kind: LayerKind,
     q_BTNH: jax.Array,
     k_BSKH: jax.Array,
@@ -35,20 +57,12 @@ def attend_by_kind(
     mask: Mask,
     table: jax.Array | None,
     forgotten_BSN: jax.Array | None = None,
-    span: int | None = None,
-    rows: ChosenRows | None = None,
-    weights: str = 'softmax',
-    dropout: Dropout | None = None,
 ) -> Attended:
     """Attention as layers of that kind do it.
 
     q_BTNH, k_BSKH: with positions, the queries scaled. mask: without the layer's window. table: the
     position encoding's learned array, if it has one. forgotten_BSN: the sums of the logarithms of
-    the model's forget gates up to every key, float32 (`nope.model.gates`). span: as `shape_of`
-    takes it, None for no shape. rows: those whose weights are returned, None for none. weights:
-    rule of the weights that `attend` makes, by its name. dropout: of the attention weights, with
-    keys [B, N]; where there is one, `attend` takes it. Shape and rows are of the weights without
-    it, the norm of the output with it.
+    the model's forget gates up to every key, float32 (`nope.model.gates`).
 
     The largest logits of gated heads are those of q_i . k_j + c_i - c_j, with c the sums.
     """
@@ -60,61 +74,42 @@ def attend_by_kind(
         key_bias_BNS = -forgotten_BSN.swapaxes(1, 2)
     mask = dataclasses.replace(mask, window=kind.window)
     bias = position.bias(q_BTNH.shape[2], table)
-    one = functools.partial(_attend, attend, span, rows, weights)
     if position.local_window is None:
         if key_bias_BNS is not None:
             ungated = q_BTNH.shape[2] - key_bias_BNS.shape[1]
             key_bias_BNS = jnp.pad(key_bias_BNS, [(0, 0), (0, ungated), (0, 0)])
-        return one(
-            *(q_BTNH, k_BSKH, v_BSKH),
-            mask=mask,
-            bias=bias,
-            key_bias_BNS=key_bias_BNS,
-            dropout=dropout,
-        )
+        return _attend(way, q_BTNH, k_BSKH, v_BSKH, mask=mask, bias=bias, key_bias_BNS=key_bias_BNS)
     N, K = (position.local_heads(heads) for heads in (q_BTNH.shape[2], k_BSKH.shape[2]))
-    local = one(
+    local = _attend(
+        way.of_heads(slice(None, N)),
         *(q_BTNH[:, :, :N], k_BSKH[:, :, :K], v_BSKH[:, :, :K]),
         mask=dataclasses.replace(mask, window=_nearer(position, kind)),
         bias=jax.tree.map(lambda parameters: parameters[..., :N], bias),
         key_bias_BNS=key_bias_BNS,
-        dropout=_of_heads(dropout, slice(None, N)),
     )
-    others = one(
+    others = _attend(
+        way.of_heads(slice(N, None)),
         *(q_BTNH[:, :, N:], k_BSKH[:, :, K:], v_BSKH[:, :, K:]),
         mask=mask,
         bias=None,
         key_bias_BNS=None,
-        dropout=_of_heads(dropout, slice(N, None)),
     )
     return _joined(local, others)
 
 
-def _of_heads(dropout: Dropout | None, heads: slice) -> Dropout | None:
-    """Dropout of some of the heads."""
-    return None if dropout is None else dropout._replace(keys=dropout.keys[:, heads])
-
-
-def _attend(
-    attend: Attend,
-    span: int | None,
-    rows: ChosenRows | None,
-    weights: str,
-    *operands: jax.Array,
-    dropout: Dropout | None = None,
-    **how: Any,
-) -> Attended:
-    dropping = {} if dropout is None else {'dropout': dropout}
-    output = attend(*operands, **how, **dropping)
+def _attend(way: Way, *operands: jax.Array, **how: Any) -> Attended:
+    dropping = {} if way.dropout is None else {'dropout': way.dropout}
+    output = way.attend(*operands, **how, **dropping)
     attended = Attended(_with_sums_of_queries(output, how['key_bias_BNS'], how['mask']))
-    if span is not None:
+    if way.span is not None:
         attended = attended._replace(
-            shape=shape_of(attend, attended.output, span, *operands, **how)
+            shape=shape_of(way.attend, attended.output, way.span, *operands, **how)
         )
-    if rows is not None:
+    if way.rows is not None:
         q_BTNH, k_BSKH, _ = operands
-        q_BRNH = jnp.take(q_BTNH, rows.queries_R, axis=1)
-        found = attention_rows(q_BRNH, k_BSKH, rows.queries_R, weights=weights, **how)
+        queries_R = way.rows.queries_R
+        q_BRNH = jnp.take(q_BTNH, queries_R, axis=1)
+        found = attention_rows(q_BRNH, k_BSKH, queries_R, weights=way.weights, **how)
         attended = attended._replace(rows=found)
     return attended
 
@@ -122,8 +117,8 @@ def _attend(
 def _with_sums_of_queries(
     output: AttentionOutput, key_bias_BNS: jax.Array | None, mask: Mask
 ) -> AttentionOutput:
-    """The output with c_i in the largest logits, which the key bias -c_j has without it: c falls by
-    about ln 2 a token in fresh gates, and so the largest -c_j grows with the length."""
+    """Output whose largest logits contain c_i, which the key bias -c_j lacks. In fresh gates c
+    falls by about ln 2 a token. So the largest -c_j grows with the length."""
     if output.max_logit is None or key_bias_BNS is None:
         return output
     bias_BNT = key_bias_BNS

@@ -63,8 +63,8 @@ class LayerKind:
 
     @property
     def source(self) -> LayerKind:
-        """The kind of the layer whose keys and values such a layer attends to, whatever the width
-        of that one's MLP, which is None here."""
+        """Kind of the layer that lends its keys and values. The width of its MLP does not count and
+        is None."""
         return dataclasses.replace(self, keys_from='input', mlp_width=None)
 
     @property

@@ -20,6 +20,18 @@ from nope.attention import AttentionOutput, Bias, Mask
 Attend = Callable[..., AttentionOutput]
 
 
+@dataclasses.dataclass(frozen=True)
+class AskedStats:
+    """Statistics of attention that a call of the model returns.
+
+    span: latest keys whose weight the shape of attention sums up; None for no shape.
+    """
+
+    entropy: bool = False
+    span: int | None = None
+    max_logit: bool = False
+
+
 class AttentionShape(NamedTuple):
     """Weight on the first and the latest keys, and the outputs' norm, float32 [B, N, T] each.
 

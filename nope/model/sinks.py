@@ -14,12 +14,12 @@ def add_sinks(
 ) -> tuple[AttentionOutput, AttentionShape | None]:
     """Attention whose head n may put weight on a sink of logit s_n, from the attention without.
 
-    With lse' = ln(e^lse + e^s), the keys keep the share w = e^(lse - lse') of the weight, so that
-    outputs and weights are w times what they were. The entropy is that of the softmax with the
-    sink in it, w (H - ln w) - (1 - w) ln(1 - w). These are GPT-OSS's sinks (its code puts a column
-    of s_n beside the logits and drops it after the softmax), and softmax-off-by-one at s_n = 0.
-    Rows that see no key put all weight on the sink: output and entropy are 0. Lambda multiplies the
-    logits of keys, not the sink's, and the largest logit is the largest of a key.
+    With lse' = ln(e^lse + e^s), the keys keep the share w = e^(lse - lse') of the weight. Outputs
+    and weights are w times as large. The entropy is that of the softmax with the sink in it, w (H -
+    ln w) - (1 - w) ln(1 - w). These are GPT-OSS's sinks (its code puts a column of s_n beside the
+    logits and drops it after the softmax), and softmax-off-by-one at s_n = 0. Rows that see no key
+    put all weight on the sink: output and entropy are 0. Lambda multiplies the logits of keys, not
+    the sink's, and the largest logit is the largest of a key.
 
     sinks_N: float32, [N].
     """

@@ -14,18 +14,15 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from nope.attention import Mask
 from nope.model import lam
-from nope.model.attention import Sequence
 from nope.model.blocks import LayersApart, cached_layers, scanned_layers
 from nope.model.cache import Cache
-from nope.model.chunks import Places
 from nope.model.config import ModelConfig
 from nope.model.dropout import Place, layer_keys
 from nope.model.init import initializer
 from nope.model.layers import drop, norm, parameter, split_over_mesh
-from nope.model.shape import AttentionShape, ChosenRows, check_rows
-from nope.model.spread import spread
+from nope.model.sequence import Sequence, of_cache, of_tokens
+from nope.model.shape import AskedStats, AttentionShape, ChosenRows, check_rows
 from nope.model.token_inputs import TokenInputs
 
 
@@ -85,9 +82,8 @@ class Transformer(nn.Module):
         return the largest logit of every row, without a cache only. rows: queries and heads whose
         attention weights are returned, without a cache only. keys_B: typed keys of the rows'
         dropout, without a cache only; None for no dropout, as everywhere but in training.
-        ValueError for more tokens than the position encoding is defined for (with a cache its
-        length says, `nope.model.cache.empty`), or than the cache has slots left (of what is filled,
-        as far as it is known), for what goes without a cache only, and for rows that there are not.
+        ValueError for more tokens than the position encoding has positions or the cache has free
+        slots, for arguments that exclude a cache, and for rows outside the sequence.
         """
         c = self.config
         T = tokens_BT.shape[1]
@@ -111,32 +107,27 @@ class Transformer(nn.Module):
         ).value
         lam.check_shape(coefficients_LN, c.layers, c.heads, c.lam.numbers)
         if cache is None:
-            drawn_BT = None if c.position_range is None else positions_BT
-            order_BT = positions_BT if c.position_range is None else None
-            sequence = _sequence(T, segments_BT, order_BT, length, self._table())
-            sequence = sequence._replace(encoded_BT=drawn_BT, rows=rows)
+            sequence = of_tokens(
+                c, tokens_BT, self._table(),
+                segments_BT=segments_BT, positions_BT=positions_BT, length=length, rows=rows,
+            )  # fmt: skip
         else:
-            sequence = _continued(T, cache, self._table())
-        if c.position_range is not None and sequence.encoded_BT is None:
-            spread_BT = spread(sequence.positions_BT, sequence.length, c.position_range)
-            sequence = sequence._replace(encoded_BT=spread_BT)
-        if c.chunked:
-            sequence = sequence._replace(places=_places(tokens_BT, sequence, cache))
+            sequence = of_cache(c, T, cache, self._table())
         x_BTD = self._embed(embedding_VD, tokens_BT, sequence)
         x_BTD = drop(c, x_BTD, keys_B, Place.EMBEDDING)
         multipliers_LN = _multipliers(c, coefficients_LN, sequence)
         inputs_LBTP = None
         if c.token_width is not None:
             inputs_LBTP = TokenInputs(c, name='token_inputs')(tokens_BT, x_BTD)
-        asked = entropy, span, max_logit
+        asked = AskedStats(entropy, span, max_logit)
         keys_LB = None if keys_B is None or not c.drops else layer_keys(keys_B, c.layers)
         if cache is None and c.apart:
-            layers_apart = LayersApart(c, *asked, name='layers')
+            layers_apart = LayersApart(c, asked, name='layers')
             x_BTD, stats = layers_apart(x_BTD, multipliers_LN, sequence, keys_LB, inputs_LBTP)
         elif cache is None:
             kinds_L = jnp.asarray(c.kind_indices)
             keys = () if keys_LB is None else (keys_LB,)
-            x_BTD, (stats, _) = scanned_layers(c, *asked, bool(keys))(
+            x_BTD, (stats, _) = scanned_layers(c, asked, bool(keys))(
                 x_BTD, multipliers_LN, kinds_L, sequence, *keys
             )
         else:
@@ -207,45 +198,18 @@ def _check_alone(**given: Any) -> None:
             raise ValueError(f'{name} is given with a cache, which says it or has no part for it')
 
 
-def _sequence(
-    tokens: int,
-    segments_BT: jax.Array | None,
-    positions_BT: jax.Array | None,
-    length: int | jax.Array | None,
-    table: jax.Array | None,
-) -> Sequence:
-    if positions_BT is None:
-        positions_BT = jnp.arange(tokens, dtype=jnp.int32)[None]
-    mask = Mask(q_segments_BT=segments_BT, kv_segments_BS=segments_BT)
-    n = jnp.asarray(tokens if length is None else length, jnp.float32)
-    return Sequence(mask, positions_BT, n, table)
-
-
-def _continued(tokens: int, cache: Cache, table: jax.Array | None) -> Sequence:
-    """The next tokens after those of a cache."""
-    segments_BT, segments_BS = cache.segments(tokens)
-    mask = Mask(q_segments_BT=segments_BT, kv_segments_BS=segments_BS, offset=cache.filled)
-    return Sequence(mask, cache.positions(tokens), cache.length_B, table)
-
-
-def _places(tokens_BT: jax.Array, sequence: Sequence, cache: Cache | None) -> Places:
-    """Positions by which queries and keys fall into chunks."""
-    if cache is not None:
-        return Places(cache.places(cache.filled, tokens_BT.shape[1]), cache.places(0, cache.slots))
-    positions_BT = jnp.broadcast_to(sequence.positions_BT, tokens_BT.shape)
-    return Places(positions_BT, positions_BT)
-
-
 def _multipliers(config: ModelConfig, coefficients_LN: jax.Array, sequence: Sequence) -> jax.Array:
-    """p_h of every layer, [L, N], or [L, B, N] for a length of every row; of a form that follows
-    the position [L, B, T, N], with B 1 where all rows have the same length and positions."""
+    """Multipliers of every layer, [L, N], or [L, B, N] where rows have their own lengths.
+
+    Laws by position make [L, B, T, N], with B = 1 where rows do not differ.
+    """
     n, positions_BT = sequence.length, sequence.positions_BT
-    if config.lam.follows_position:
+    if config.scale_follows_position:
         if n.ndim:
             positions_BT = jnp.broadcast_to(positions_BT, (n.size, positions_BT.shape[1]))
         axes = (None, 0 if n.ndim else None, 0)
-        rows = jax.vmap(config.multipliers, in_axes=axes, out_axes=1)
+        rows = jax.vmap(config.scale, in_axes=axes, out_axes=1)
         return rows(coefficients_LN, n, positions_BT)
     if n.ndim == 0:
-        return config.multipliers(coefficients_LN, n)
-    return jax.vmap(config.multipliers, in_axes=(None, 0), out_axes=1)(coefficients_LN, n)
+        return config.scale(coefficients_LN, n)
+    return jax.vmap(config.scale, in_axes=(None, 0), out_axes=1)(coefficients_LN, n)

@@ -31,7 +31,6 @@ from nope.positions.scaling import (
 from nope.positions.sinusoidal import Sinusoidal
 from nope.positions.split import Split
 from nope.positions.t5 import T5Bias
-from nope.positions.tempered import TemperedNoPE
 
 __all__ = [
     'KINDS',
@@ -58,7 +57,6 @@ __all__ = [
     'Split',
     'T5Bias',
     'Table',
-    'TemperedNoPE',
     'Unscaled',
     'Yarn',
     'from_section',

@@ -22,8 +22,8 @@ class Alibi(Position):
     BLOOM's rule. MPT takes the even and then the odd entries of the longer list, which are the
     same numbers in the same order.
 
-    BLOOM adds m_h * key position, MPT m_h * (key position - last position): each differs from
-    the bias here by a number that all logits of a query share, which the softmax removes.
+    BLOOM adds m_h * key position, MPT m_h * (key position - last position): Both differ from the
+    bias here by a number for each query, which the softmax removes.
     """
 
     max_exponent: float = 8.0

@@ -18,12 +18,10 @@ from nope.positions.scaling import SCALINGS, Scaling
 from nope.positions.sinusoidal import Sinusoidal
 from nope.positions.split import Split
 from nope.positions.t5 import T5Bias
-from nope.positions.tempered import TemperedNoPE
 from nope.runtime import sections
 
 KINDS: dict[str, type[Position]] = {
     'none': NoPE,
-    'tempered': TemperedNoPE,
     'rotary': Rotary,
     'alibi': Alibi,
     't5': T5Bias,

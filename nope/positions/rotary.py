@@ -19,13 +19,10 @@ class Rotary(Position):
     """Rotation of pairs of dimensions by the angle position * base ** (-2j / R), pair j of R / 2.
 
     scaling: rule for the frequencies beyond the training length.
-    dims: R, the number of each head's first dimensions that are rotated; None for all of them.
-    interleaved: pairs are (2j, 2j + 1), as in GPT-J; else (j, j + R / 2), as in Llama.
-    share: p of p-RoPE (Barbero et al., 2024, arXiv 2410.06205): the floor(p R / 2) fastest pairs
-        turn, with the frequencies they have among all R / 2, and the others do not. 1 is RoPE.
-        Unlike `dims`, which rotates fewer dimensions by frequencies of their own.
-    rate, span: queries grow as 1 + rate * ln(1 + floor(i / span)), i from 0 (Ministral 3); as a
-        law of lambda, from 1, it is `nope.model.lam.LogFloor`. Rate 0 leaves them as they are.
+    dims: R, the head's first dimensions, which turn. None is all of them.
+    interleaved: GPT-J's pairs (2j, 2j + 1). Else Llama's, (j, j + R / 2).
+    share: p of p-RoPE (Barbero et al., 2024, arXiv 2410.06205). Only the floor(p R / 2) fastest
+        pairs turn. They keep their frequencies among all R / 2, unlike those of `dims`.
     """
 
     base: float = 10_000.0
@@ -33,8 +30,6 @@ class Rotary(Position):
     dims: int | None = None
     interleaved: bool = False
     share: float = 1.0
-    rate: float = 0.0
-    span: int = 16_384
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.base) and self.base > 0):
@@ -43,10 +38,6 @@ class Rotary(Position):
             raise FieldError('dims', self.dims, 'accepted: an even number from 4, or None for all')
         if not 0 < self.share <= 1:
             raise FieldError('share', self.share, 'accepted: above 0, at most 1')
-        if not math.isfinite(self.rate):
-            raise FieldError('rate', self.rate, 'it must be finite')
-        if not 1 <= self.span <= 2**30:
-            raise FieldError('span', self.span, 'accepted: 1 to 2**30')
 
     @property
     def takes_positions(self) -> bool:
@@ -103,16 +94,7 @@ class Rotary(Position):
         factor = self.scaling.attention_factor(length)
         if factor is not None:
             cos, sin = cos * factor, sin * factor
-        q_BTNH, k_BTKH = self._rotate(q_BTNH, cos, sin), self._rotate(k_BTKH, cos, sin)
-        return self._grown(q_BTNH, positions_BT), k_BTKH
-
-    def _grown(self, q_BTNH: jax.Array, positions_BT: jax.Array) -> jax.Array:
-        """Queries with the factor of their positions, a product in float32."""
-        if not self.rate:
-            return q_BTNH
-        spans_BT = (positions_BT // self.span).astype(jnp.float32)
-        factor_BT11 = (1.0 + self.rate * jnp.log1p(spans_BT))[..., None, None]
-        return (q_BTNH.astype(jnp.float32) * factor_BT11).astype(q_BTNH.dtype)
+        return self._rotate(q_BTNH, cos, sin), self._rotate(k_BTKH, cos, sin)
 
     def _rotate(self, x_BTNH: jax.Array, cos: jax.Array, sin: jax.Array) -> jax.Array:
         dims = self.dims or x_BTNH.shape[-1]
@@ -124,8 +106,7 @@ class Rotary(Position):
 
     def describe(self) -> str:
         partly = '' if self.share == 1 else f', {self.share:g} of pairs'
-        growing = f', queries x{self.rate:g}' if self.rate else ''
-        return f'rotary{partly}{self.scaling.describe()}{growing}'
+        return f'rotary{partly}{self.scaling.describe()}'
 
 
 def _rotate_halves(x_BTNR: jax.Array, cos: jax.Array, sin: jax.Array) -> jax.Array:

@@ -17,7 +17,7 @@ from nope.runtime.errors import FieldError
 @dataclasses.dataclass(frozen=True)
 class ScaleInvariant(Position):
     """a_t q_i . k_j / sqrt(H) + m_t at distance t = i - j, with a_t^2 = 1 + 2 ln(t / tau + 1) and
-    m_t = -2 ln(t / tau + 1), of queries and keys under p-RoPE (Anson et al., 2025, arXiv
+    m_t = -2 ln(t / tau + 1). Queries and keys are under p-RoPE (Anson et al., 2025, arXiv
     2505.17083): the weight of 10 to 100 tokens ago stays about that of 100 to 1,000 ago.
 
     Trained at 4,096 tokens their 162 million parameters (with QK-norm) have losses of 3.244, 3.235

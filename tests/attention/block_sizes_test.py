@@ -10,8 +10,8 @@ import jax
 import pytest
 
 from nope.attention import attention, block_sizes
-from nope.attention.cases import Case, abstract_inputs
-from nope.attention.pallas_tpu.sizes import Blocks
+from nope.attention.cases import Trial, abstract_inputs
+from nope.attention.pallas_tpu.sizes import TpuBlocks
 from nope.runtime import targets
 from tests.attention.devices import on_device
 
@@ -43,7 +43,7 @@ def test_a_head_dim_takes_the_next_larger_ones(tuned: None) -> None:
 
 
 def test_the_kernel_has_blocks_of_the_table(tuned: None) -> None:
-    inputs = abstract_inputs(Case('', 1, 2048, 2048, 2, 2, 64, causal=False, dtype='bfloat16'))
+    inputs = abstract_inputs(Trial('', 1, 2048, 2048, 2, 2, 64, causal=False, dtype='bfloat16'))
 
     def run(q, k, v):
         return attention(q, k, v, mask=inputs.mask, implementation='pallas_tpu').out
@@ -54,11 +54,11 @@ def test_the_kernel_has_blocks_of_the_table(tuned: None) -> None:
 
 
 def test_blocks_are_chosen_before_they_are_measured(tuned: None) -> None:
-    chosen = (('forward', Blocks(512, 512, 512)),)
-    given = functools.partial(block_sizes.given, 'pallas_tpu', blocks=Blocks)
-    assert given('forward', chosen, itemsize=2, head_dim=64) == Blocks(512, 512, 512)
-    assert given('forward', (), itemsize=2, head_dim=64) == Blocks(256, 1024, 128)
-    assert given('backward', chosen, itemsize=4, head_dim=64) == Blocks(512, 512, 128)
+    chosen = (('forward', TpuBlocks(512, 512, 512)),)
+    given = functools.partial(block_sizes.given, 'pallas_tpu', blocks=TpuBlocks)
+    assert given('forward', chosen, itemsize=2, head_dim=64) == TpuBlocks(512, 512, 512)
+    assert given('forward', (), itemsize=2, head_dim=64) == TpuBlocks(256, 1024, 128)
+    assert given('backward', chosen, itemsize=4, head_dim=64) == TpuBlocks(512, 512, 128)
     assert given('backward', chosen, itemsize=2, head_dim=64) is None
 
 

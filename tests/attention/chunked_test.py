@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from nope.attention import Bias, Buckets, Mask, attention
-from nope.attention.cases import Case, make_inputs
+from nope.attention.cases import Trial, make_inputs
 from nope.attention.chunked import layout
 from tests.attention.cases import FACTOR_CASES, KEY_BIAS_CASES, TEST_CASES
 from tests.attention.contract import (
@@ -88,7 +88,7 @@ def test_no_array_is_as_large_as_the_scores() -> None:
 
 def test_blocks_above_the_diagonal_are_not_visited() -> None:
     """Keys and values of NaN there would reach the outputs through 0 * NaN."""
-    inputs = make_inputs(Case('', 1, 256, 256, 32, 32, 8))
+    inputs = make_inputs(Trial('', 1, 256, 256, 32, 32, 8))
     plan = layout.make_plan(
         causal=True, entropy=False, rows=32, queries=256, keys=256, backend='cpu'
     )
@@ -108,7 +108,7 @@ def test_blocks_out_of_the_window_are_not_visited(
 ) -> None:
     """NaN beyond the blocks that the window of the last query block reaches."""
     monkeypatch.setattr(layout, '_CPU_BLOCKS', (32, 32))
-    inputs = make_inputs(Case('', 1, 256, 256, 32, 32, 8, causal=causal, window=33))
+    inputs = make_inputs(Trial('', 1, 256, 256, 32, 32, 8, causal=causal, window=33))
     early_S = jnp.arange(256) < 192
     k, v = (
         jnp.where(early_S[None, :, None, None], jnp.nan, x) for x in (inputs.k_BSKH, inputs.v_BSKH)
@@ -127,7 +127,7 @@ def test_one_block_has_no_loop(biased: bool) -> None:
 @pytest.mark.parametrize('length', [40, 150])
 def test_entropy_costs_nothing_where_it_is_not_used(length: int) -> None:
     """Neither asked for, nor pulled on: the programs have no operation for it."""
-    inputs = make_inputs(Case('', 1, length, length, 32, 32, 8))
+    inputs = make_inputs(Trial('', 1, length, length, 32, 32, 8))
 
     def out(q, entropy):
         return attention(q, inputs.k_BSKH, inputs.v_BSKH, entropy=entropy).out
@@ -152,7 +152,7 @@ def test_entropy_costs_nothing_where_it_is_not_used(length: int) -> None:
 
 def test_rematerialised_scanned_and_sharded() -> None:
     """As a model uses it: `jax.checkpoint` in a scan over layers, batch and heads sharded."""
-    inputs = make_inputs(Case('', 4, 150, 150, 16, 8, 8, segments='packed'))
+    inputs = make_inputs(Trial('', 4, 150, 150, 16, 8, 8, segments='packed'))
 
     def loss(q):
         @functools.partial(jax.checkpoint, prevent_cse=False)
@@ -180,7 +180,7 @@ def test_rematerialised_scanned_and_sharded() -> None:
 @pytest.mark.parametrize('queries', [8, 1], ids=['blocks', 'decoding'])
 def test_float16_gradients_of_logits_beyond_its_range(queries: int) -> None:
     """Those of q and k are finite where the logits' are above 65,504."""
-    inputs = make_inputs(Case('', 1, queries, 8, 1, 1, 16, dtype='float16', offset=8 - queries))
+    inputs = make_inputs(Trial('', 1, queries, 8, 1, 1, 16, dtype='float16', offset=8 - queries))
     q, k, v, d_out = (
         scale * jnp.asarray(x, 'float16')
         for x, scale in (
@@ -209,7 +209,7 @@ def test_float16_gradients_of_logits_beyond_its_range(queries: int) -> None:
 @pytest.mark.parametrize('queries', [300, 1], ids=['blocks', 'decoding'])
 def test_float64_parameters_of_a_bias_are_used_in_float32(queries: int, kind: str) -> None:
     """With gradients in their own dtype."""
-    inputs = make_inputs(Case('', 1, queries, 300, 2, 2, 8, offset=300 - queries, bias=kind))
+    inputs = make_inputs(Trial('', 1, queries, 300, 2, 2, 8, offset=300 - queries, bias=kind))
 
     def attend(bias: Bias) -> tuple[jax.Array, Bias]:
         def total(bias: Bias) -> jax.Array:

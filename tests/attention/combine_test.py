@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from nope.attention import AttentionOutput, Mask, attention
-from nope.attention.cases import Case, make_inputs
+from nope.attention.cases import Trial, make_inputs
 from nope.attention.combine import combine
 from tests.attention.contract import OUTPUTS, TOLERANCE, assert_close, value_and_gradients
 
 CASES = [
-    Case('causal', 2, 60, 60, 4, 2, 8),
-    Case('empty_rows', 2, 60, 60, 4, 2, 8, segments='empty'),
-    Case('full', 2, 40, 70, 4, 2, 8, causal=False, bias='alibi'),
+    Trial('causal', 2, 60, 60, 4, 2, 8),
+    Trial('empty_rows', 2, 60, 60, 4, 2, 8, segments='empty'),
+    Trial('full', 2, 40, 70, 4, 2, 8, causal=False, bias='alibi'),
 ]
 
 
@@ -45,7 +45,7 @@ def in_parts(cuts: tuple[int, ...], q, k, v, *, mask: Mask, bias, entropy) -> At
 
 
 @functools.cache
-def whole(case: Case):
+def whole(case: Trial):
     function = functools.partial(attention, implementation='reference')
     return value_and_gradients(function, make_inputs(case), OUTPUTS)
 
@@ -54,7 +54,7 @@ def whole(case: Case):
     'cuts', [(1,), pytest.param((20,), marks=pytest.mark.slow), (20, 21, 45)], ids=str
 )
 @pytest.mark.parametrize('case', CASES, ids=lambda case: case.name)
-def test_parts_make_the_whole(case: Case, cuts: tuple[int, ...]) -> None:
+def test_parts_make_the_whole(case: Trial, cuts: tuple[int, ...]) -> None:
     """Values and gradients. Early queries see nothing of the late parts."""
     found = value_and_gradients(functools.partial(in_parts, cuts), make_inputs(case), OUTPUTS)
     for array, right in zip(jax.tree.leaves(found), jax.tree.leaves(whole(case)), strict=True):

@@ -19,7 +19,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from nope.attention import AttentionOutput, attention
 from nope.attention.api import BACKENDS, choose
 from nope.attention.backend import describe
-from nope.attention.cases import LENGTH_CASES, Case, Inputs, abstract_inputs
+from nope.attention.cases import LENGTH_CASES, Inputs, Trial, abstract_inputs
 from nope.runtime import targets
 from tests.attention.contract import slow_but
 
@@ -45,37 +45,37 @@ TARGETS = [
 VECTOR_MEMORY = 128 * 2**20
 # One of every kind; a model's sizes and others.
 KINDS = [
-    Case('float32', 1, 2048, 2048, 32, 4, 64),
-    Case('float16', 1, 1024, 1024, 4, 4, 64, dtype='float16'),
-    Case('packed', 2, 2048, 2048, 32, 4, 64, segments='packed', dtype='bfloat16'),
-    Case('window', 1, 4096, 4096, 32, 4, 64, window=1000, dtype='bfloat16'),
-    Case('cached', 2, 100, 3000, 32, 4, 64, offset=2900, dtype='bfloat16'),
-    Case('decode', 2, 1, 16384, 32, 4, 64, offset=16383, dtype='bfloat16'),
-    Case('decode_odd', 2, 3, 777, 6, 6, 80, offset=700, dtype='bfloat16'),
-    Case('full', 2, 999, 1555, 16, 16, 32, causal=False, dtype='bfloat16'),
-    Case('wide', 1, 1000, 1000, 8, 1, 256, dtype='bfloat16'),
-    Case('wide_float32', 1, 1000, 1000, 8, 1, 256),
-    Case('alibi', 2, 2048, 2048, 32, 32, 128, bias='alibi', dtype='bfloat16'),
-    Case('long', 1, 2**18, 2**18, 2, 1, 64, dtype='bfloat16'),
-    Case('every_rule', 2, 900, 2600, 16, 8, 64, True, 'packed', 'bfloat16', 700, 1500, 'buckets'),
-    Case('key_bias', 2, 2048, 2048, 32, 4, 64, dtype='bfloat16', key_bias=True),
-    Case('key_bias_decode', 2, 1, 16384, 32, 4, 64, dtype='bfloat16', offset=16383, key_bias=True),
-    Case('key_bias_wide', 1, 1000, 1000, 8, 2, 256, key_bias=True),
-    Case(
+    Trial('float32', 1, 2048, 2048, 32, 4, 64),
+    Trial('float16', 1, 1024, 1024, 4, 4, 64, dtype='float16'),
+    Trial('packed', 2, 2048, 2048, 32, 4, 64, segments='packed', dtype='bfloat16'),
+    Trial('window', 1, 4096, 4096, 32, 4, 64, window=1000, dtype='bfloat16'),
+    Trial('cached', 2, 100, 3000, 32, 4, 64, offset=2900, dtype='bfloat16'),
+    Trial('decode', 2, 1, 16384, 32, 4, 64, offset=16383, dtype='bfloat16'),
+    Trial('decode_odd', 2, 3, 777, 6, 6, 80, offset=700, dtype='bfloat16'),
+    Trial('full', 2, 999, 1555, 16, 16, 32, causal=False, dtype='bfloat16'),
+    Trial('wide', 1, 1000, 1000, 8, 1, 256, dtype='bfloat16'),
+    Trial('wide_float32', 1, 1000, 1000, 8, 1, 256),
+    Trial('alibi', 2, 2048, 2048, 32, 32, 128, bias='alibi', dtype='bfloat16'),
+    Trial('long', 1, 2**18, 2**18, 2, 1, 64, dtype='bfloat16'),
+    Trial('every_rule', 2, 900, 2600, 16, 8, 64, True, 'packed', 'bfloat16', 700, 1500, 'buckets'),
+    Trial('key_bias', 2, 2048, 2048, 32, 4, 64, dtype='bfloat16', key_bias=True),
+    Trial('key_bias_decode', 2, 1, 16384, 32, 4, 64, dtype='bfloat16', offset=16383, key_bias=True),
+    Trial('key_bias_wide', 1, 1000, 1000, 8, 2, 256, key_bias=True),
+    Trial(
         'key_bias_alibi', 2, 900, 2600, 16, 8, 128, True, 'packed', 'bfloat16', 700, 1500, 'alibi',
         True,
     ),
-    Case(
+    Trial(
         'key_bias_every_rule', 2, 900, 2600, 16, 8, 64, True, 'packed', 'bfloat16', 700, 1500,
         'buckets', True,
     ),
-    Case('factors', 2, 2048, 2048, 32, 4, 64, dtype='bfloat16', bias='scale_invariant'),
-    Case(
+    Trial('factors', 2, 2048, 2048, 32, 4, 64, dtype='bfloat16', bias='scale_invariant'),
+    Trial(
         'factors_every_rule', 2, 900, 2600, 16, 8, 64, True, 'packed', 'bfloat16', 700, 1500,
         'scale_invariant', True,
     ),
-    Case('factors_128', 1, 2048, 2048, 16, 2, 128, dtype='bfloat16', bias='scale_invariant'),
-    Case('factors_wide', 1, 1000, 1000, 8, 2, 256, bias='scale_invariant'),
+    Trial('factors_128', 1, 2048, 2048, 16, 2, 128, dtype='bfloat16', bias='scale_invariant'),
+    Trial('factors_wide', 1, 1000, 1000, 8, 2, 256, bias='scale_invariant'),
 ]  # fmt: skip
 # Those that between them have every operand and rule, one query and many, the shortest and the
 # longest rows, float32, bfloat16 and the widest heads.
@@ -99,7 +99,7 @@ def mesh_of(topology: str) -> Mesh:
 
 
 def compiled(
-    topology: str, implementation: str, case: Case, *, max_logit: bool = False
+    topology: str, implementation: str, case: Trial, *, max_logit: bool = False
 ) -> jax.stages.Compiled:
     """Forward and backward from every output but the largest logits, the offset an argument."""
     mesh = mesh_of(topology)
@@ -152,23 +152,23 @@ def test_memory_is_linear_in_length(
 
 @pytest.mark.parametrize('case', slow_but(COVERING, KINDS))
 @pytest.mark.parametrize(('topology', 'implementation'), EVERY_KIND)
-def test_every_kind_compiles(topology: str, implementation: str, case: Case) -> None:
+def test_every_kind_compiles(topology: str, implementation: str, case: Trial) -> None:
     memory = compiled(topology, implementation, case).memory_analysis()
     dense = 4 * case.batch * case.heads * case.queries * case.keys
     assert memory.temp_size_in_bytes < max(dense / 4, 64 * 2**20)
 
 
 @pytest.mark.parametrize('case', [
-    Case('plain', 2, 2048, 2048, 32, 4, 64, dtype='bfloat16'),
-    Case('window', 1, 4096, 4096, 32, 4, 128, window=1000, dtype='bfloat16'),
-    Case('wide', 1, 1024, 1024, 8, 1, 256, dtype='bfloat16'),
-    Case('longest', 1, 16384, 16384, 32, 4, 64, dtype='bfloat16'),
+    Trial('plain', 2, 2048, 2048, 32, 4, 64, dtype='bfloat16'),
+    Trial('window', 1, 4096, 4096, 32, 4, 128, window=1000, dtype='bfloat16'),
+    Trial('wide', 1, 1024, 1024, 8, 1, 256, dtype='bfloat16'),
+    Trial('longest', 1, 16384, 16384, 32, 4, 64, dtype='bfloat16'),
 ], ids=lambda case: case.name)  # fmt: skip
 @pytest.mark.parametrize(('topology', 'chosen'), [
     ('v5e:1x1', 'library'), pytest.param('v6e:1x1', 'library', marks=pytest.mark.slow),
     ('h200', 'mosaic_gpu'), pytest.param('a100', 'pallas_gpu', marks=pytest.mark.slow),
 ])  # fmt: skip
-def test_plain_attention_compiles_as_it_is_chosen(topology: str, chosen: str, case: Case) -> None:
+def test_plain_attention_compiles_as_it_is_chosen(topology: str, chosen: str, case: Trial) -> None:
     """On a GPU with what takes cuDNN's place in a process without one."""
     mesh = mesh_of(topology)
     chosen = 'pallas_gpu' if chosen == 'mosaic_gpu' and case.head_dim > 128 else chosen
@@ -194,7 +194,7 @@ def test_plain_attention_compiles_as_it_is_chosen(topology: str, chosen: str, ca
     'case', slow_but(LARGEST[1:], [case for case in KINDS if case.name in LARGEST])
 )
 def test_kernels_with_largest_logits_compile(
-    topology: str, implementation: str, case: Case
+    topology: str, implementation: str, case: Trial
 ) -> None:
     program = compiled(topology, implementation, case, max_logit=True)
     plain = compiled(topology, implementation, case)

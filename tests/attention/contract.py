@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from nope.attention import AlibiBias, AttentionOutput, Mask, attention
-from nope.attention.cases import Case, Inputs, make_inputs
+from nope.attention.cases import Inputs, Trial, make_inputs
 from nope.attention.reference import reference_attention
 from tests.attention.cases import TEST_CASES
 
@@ -74,7 +74,7 @@ def compiled(implementation: str, entropy: bool) -> Callable[..., AttentionOutpu
 
 
 @functools.cache
-def expected(case: Case, outputs: tuple[str, ...] = OUTPUTS):
+def expected(case: Trial, outputs: tuple[str, ...] = OUTPUTS):
     """The definition in float64, on the same inputs."""
     with jax.enable_x64(True):
         inputs = make_inputs(case)
@@ -91,7 +91,7 @@ def expected(case: Case, outputs: tuple[str, ...] = OUTPUTS):
 
 def assert_agrees(
     implementation: str,
-    case: Case,
+    case: Trial,
     outputs: tuple[str, ...] = OUTPUTS,
     slack: float = 1.0,
     gradient_slack: float | None = None,
@@ -137,7 +137,7 @@ def with_largest(
     return jax.jit(function)(inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH, **rules)
 
 
-def slow_but(fast: Collection[str], cases: Collection[Case]) -> list[Any]:
+def slow_but(fast: Collection[str], cases: Collection[Trial]) -> list[Any]:
     """Cases as parameters, their names as ids; those without one of these names are slow."""
     assert set(fast) <= {case.name for case in cases}
     return [
@@ -164,7 +164,7 @@ class AttentionContract:
         return self.attend(query, identity, identity, mask=Mask(causal=False), entropy=True)
 
     @pytest.mark.parametrize('case', slow_but(COVERING, TEST_CASES))
-    def test_agrees_with_the_definition(self, case: Case) -> None:
+    def test_agrees_with_the_definition(self, case: Trial) -> None:
         assert_agrees(self.implementation, case)
 
     @pytest.mark.parametrize('output', OUTPUTS)
@@ -191,7 +191,7 @@ class AttentionContract:
             np.testing.assert_array_equal(array, wanted)
 
     def test_no_gradient_passes_the_largest_logits(self) -> None:
-        inputs = make_inputs(Case('', 1, 40, 40, 4, 2, 8))
+        inputs = make_inputs(Trial('', 1, 40, 40, 4, 2, 8))
 
         def largest(q_BTNH: jax.Array, weight: float) -> jax.Array:
             result = attention(
@@ -206,7 +206,7 @@ class AttentionContract:
 
     @pytest.mark.parametrize('queries', [pytest.param(33, marks=pytest.mark.slow), 150])
     def test_rows_that_see_nothing_give_zero(self, queries: int) -> None:
-        case = Case('', 2, queries, queries, 16, 8, 8, segments='empty')
+        case = Trial('', 2, queries, queries, 16, 8, 8, segments='empty')
         inputs = make_inputs(case)
         function = functools.partial(attention, implementation=self.implementation)
         result, gradients = value_and_gradients(function, inputs)
@@ -221,7 +221,7 @@ class AttentionContract:
         assert np.all(d_k_BSKH[0] == 0) and np.all(d_v_BSKH[0] == 0)
 
     def test_query_head_reads_its_own_group(self) -> None:
-        inputs = make_inputs(Case('', 1, 100, 100, 16, 4, 8))
+        inputs = make_inputs(Trial('', 1, 100, 100, 16, 4, 8))
         grouped = self.attend(inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH, entropy=True)
         repeated = self.attend(
             inputs.q_BTNH,
@@ -235,7 +235,7 @@ class AttentionContract:
     @pytest.mark.parametrize('length', [pytest.param(50, marks=pytest.mark.slow), 150])
     def test_causal(self, length: int) -> None:
         """The gradient of row i reaches no key after i, and every key up to i."""
-        inputs = make_inputs(Case('', 1, length, length, 32, 32, 8))
+        inputs = make_inputs(Trial('', 1, length, length, 32, 32, 8))
         row = length - 20
 
         def at_row(k_BSKH):
@@ -249,7 +249,7 @@ class AttentionContract:
         assert np.all(reached_S[: row + 1] > 0)
 
     def test_segments_are_independent_sequences(self) -> None:
-        inputs = make_inputs(Case('', 1, 150, 150, 32, 16, 8))
+        inputs = make_inputs(Trial('', 1, 150, 150, 32, 16, 8))
         q, k, v = inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH
         ids_BT = jnp.where(jnp.arange(150) < 70, 5, 0)[None]
         packed = self.attend(q, k, v, mask=Mask(True, ids_BT, ids_BT), entropy=True)
@@ -261,7 +261,7 @@ class AttentionContract:
 
     def test_cached_queries_are_rows_of_the_whole(self) -> None:
         """One compilation serves every offset."""
-        inputs = make_inputs(Case('', 1, 150, 150, 32, 16, 8, window=90, bias='alibi'))
+        inputs = make_inputs(Trial('', 1, 150, 150, 32, 16, 8, window=90, bias='alibi'))
         q, k, v = inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH
 
         def run(q, offset=None):
@@ -284,7 +284,7 @@ class AttentionContract:
     @pytest.mark.parametrize('length', [pytest.param(40, marks=pytest.mark.slow), 150])
     def test_alibi_is_a_slope_along_the_keys(self, length: int) -> None:
         """-m (i - j) = m j - m i: one more coordinate of q and k, and a shift of the row."""
-        inputs = make_inputs(Case('', 1, length, length, 4, 4, 8, bias='alibi'))
+        inputs = make_inputs(Trial('', 1, length, length, 4, 4, 8, bias='alibi'))
         assert isinstance(inputs.bias, AlibiBias)
         slopes_N, at_T = inputs.bias.slopes_N, jnp.arange(float(length))
         wide = [(0, 0), (0, 0), (0, 0), (0, 1)]
@@ -301,7 +301,7 @@ class AttentionContract:
     @pytest.mark.parametrize('length', [pytest.param(70, marks=pytest.mark.slow), 150])
     def test_a_bias_that_grows_with_distance(self, length: int) -> None:
         """What lies beyond the end of a ragged block has a bias too, here of hundreds."""
-        inputs = make_inputs(Case('', 2, length, length, 16, 8, 8, bias='alibi'))
+        inputs = make_inputs(Trial('', 2, length, length, 16, 8, 8, bias='alibi'))
         grows = dataclasses.replace(inputs, bias=AlibiBias(jnp.linspace(-2.0, -0.5, 16)))
         results = []
         for name in ('reference', self.implementation):
@@ -327,7 +327,7 @@ class AttentionContract:
     @pytest.mark.parametrize('offset', [-300.0, 300.0])
     def test_an_offset_of_the_logits_changes_only_lse(self, offset: float) -> None:
         """And entropy stays exact where the logits are large."""
-        inputs = make_inputs(Case('', 1, 150, 150, 32, 32, 16))
+        inputs = make_inputs(Trial('', 1, 150, 150, 32, 32, 16))
         # Exact products with the offset: one constant coordinate in q and k.
         q = inputs.q_BTNH.at[..., 0].set(offset)
         k = inputs.k_BSKH.at[..., 0].set(1.0)
@@ -368,7 +368,7 @@ class AttentionContract:
         np.testing.assert_allclose(result.out[0, :, 0], mean_TH, atol=2e-6)
 
     def test_entropy_is_between_zero_and_log_i(self) -> None:
-        inputs = make_inputs(Case('', 2, 150, 150, 16, 8, 8))
+        inputs = make_inputs(Trial('', 2, 150, 150, 16, 8, 8))
         for scale in (0.0, 1.0, 30.0):
             result = self.attend(scale * inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH, entropy=True)
             slack = 2e-6
@@ -378,7 +378,7 @@ class AttentionContract:
     @pytest.mark.parametrize('length', [pytest.param(40, marks=pytest.mark.slow), 150])
     def test_entropy_falls_with_the_scale_at_the_rate_of_the_variance(self, length: int) -> None:
         """dH/dp = -p Var_a(logit), the logits being p times those at p = 1."""
-        inputs = make_inputs(Case('', 1, length, length, 32, 32, 8))
+        inputs = make_inputs(Trial('', 1, length, length, 32, 32, 8))
 
         q, k, v, p = inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH, 1.5
 
@@ -399,7 +399,7 @@ class AttentionContract:
         np.testing.assert_allclose(slope(q), -p * variance, atol=1e-5)
 
     def test_vmap_is_a_loop(self) -> None:
-        inputs = make_inputs(Case('', 2, 150, 150, 32, 16, 8))
+        inputs = make_inputs(Trial('', 2, 150, 150, 32, 16, 8))
         q, k, v = (x[:, None] for x in (inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH))
         function = functools.partial(attention, entropy=True, implementation=self.implementation)
         mapped = jax.jit(jax.vmap(function))(q, k, v)

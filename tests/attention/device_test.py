@@ -20,7 +20,7 @@ import pytest
 from nope.attention import attention
 from nope.attention.api import BACKENDS, PREFERRED
 from nope.attention.backend import describe
-from nope.attention.cases import Case, Inputs, make_inputs
+from nope.attention.cases import Inputs, Trial, make_inputs
 from tests.attention.cases import FACTOR_CASES, KEY_BIAS_CASES, TEST_CASES
 from tests.attention.contract import OUTPUTS, assert_agrees, expected
 
@@ -38,7 +38,7 @@ pytestmark = [
 ]
 
 
-def half(case: Case, head_dim: int) -> Case:
+def half(case: Trial, head_dim: int) -> Trial:
     """The case as the matrix units take it."""
     dtype = 'float16' if case.dtype == 'float16' else 'bfloat16'
     return dataclasses.replace(case, name=f'{case.name}_{head_dim}', head_dim=head_dim, dtype=dtype)
@@ -50,21 +50,23 @@ CASES = (
     *FACTOR_CASES,
     *(half(case, 64) for case in (*TEST_CASES, *KEY_BIAS_CASES, *FACTOR_CASES)),
     *(half(case, 128) for case in (*TEST_CASES, *KEY_BIAS_CASES)),
-    Case('head_dim_80', 1, 300, 300, 4, 2, 80, dtype='bfloat16'),
-    Case('head_dim_256', 1, 300, 300, 4, 2, 256, dtype='bfloat16'),
-    Case('narrow', 2, 40, 40, 4, 4, 16, dtype='bfloat16', key_bias=True),
-    Case('blocks_of_128', 2, 256, 256, 4, 2, 64, dtype='bfloat16'),
+    Trial('head_dim_80', 1, 300, 300, 4, 2, 80, dtype='bfloat16'),
+    Trial('head_dim_256', 1, 300, 300, 4, 2, 256, dtype='bfloat16'),
+    Trial('narrow', 2, 40, 40, 4, 4, 16, dtype='bfloat16', key_bias=True),
+    Trial('blocks_of_128', 2, 256, 256, 4, 2, 64, dtype='bfloat16'),
     # As a device of a ring sees the keys of another one: none of them, some, all.
-    Case('ring_before', 1, 256, 256, 4, 2, 64, offset=-300, dtype='bfloat16'),
-    Case('ring_partly', 1, 256, 256, 4, 2, 64, offset=-100, dtype='bfloat16'),
-    Case('ring_after', 1, 256, 256, 4, 2, 64, offset=256, dtype='bfloat16'),
-    Case('ring_biased', 1, 256, 256, 4, 2, 64, True, 'none', 'bfloat16', None, -100, 'alibi', True),
+    Trial('ring_before', 1, 256, 256, 4, 2, 64, offset=-300, dtype='bfloat16'),
+    Trial('ring_partly', 1, 256, 256, 4, 2, 64, offset=-100, dtype='bfloat16'),
+    Trial('ring_after', 1, 256, 256, 4, 2, 64, offset=256, dtype='bfloat16'),
+    Trial(
+        'ring_biased', 1, 256, 256, 4, 2, 64, True, 'none', 'bfloat16', None, -100, 'alibi', True
+    ),
     # More blocks than a kernel has buffers.
-    Case('many_blocks', 1, 1500, 1500, 8, 1, 128, dtype='bfloat16'),
-    Case('many_blocks_full', 1, 140, 1900, 8, 8, 64, False, dtype='bfloat16'),
-    Case('many_blocks_packed', 2, 1024, 1024, 4, 2, 64, segments='packed', dtype='bfloat16'),
-    Case('many_blocks_window', 1, 2048, 2048, 4, 2, 64, window=300, dtype='bfloat16'),
-    Case('many_biased', 1, 1500, 1500, 8, 1, 128, dtype='bfloat16', bias='alibi', key_bias=True),
+    Trial('many_blocks', 1, 1500, 1500, 8, 1, 128, dtype='bfloat16'),
+    Trial('many_blocks_full', 1, 140, 1900, 8, 8, 64, False, dtype='bfloat16'),
+    Trial('many_blocks_packed', 2, 1024, 1024, 4, 2, 64, segments='packed', dtype='bfloat16'),
+    Trial('many_blocks_window', 1, 2048, 2048, 4, 2, 64, window=300, dtype='bfloat16'),
+    Trial('many_biased', 1, 1500, 1500, 8, 1, 128, dtype='bfloat16', bias='alibi', key_bias=True),
 )
 
 
@@ -86,7 +88,7 @@ def check_supported(implementation: str, inputs: Inputs) -> None:
 
 @pytest.mark.parametrize('case', CASES, ids=lambda case: case.name)
 @pytest.mark.parametrize('implementation', IMPLEMENTATIONS)
-def test_agrees_with_the_definition(implementation: str, case: Case) -> None:
+def test_agrees_with_the_definition(implementation: str, case: Trial) -> None:
     """To 1e-5 where lse and entropy are float32 sums, with the device's own logarithm and
     exponential; gradients in float32 to 1e-4."""
     check_supported(implementation, make_inputs(case))
@@ -96,13 +98,13 @@ def test_agrees_with_the_definition(implementation: str, case: Case) -> None:
 
 
 @pytest.mark.parametrize('case', [
-    half(Case('plain', 2, 640, 640, 8, 2, 0), 64), half(Case('plain', 2, 640, 640, 8, 2, 0), 128),
-    half(Case('packed', 2, 640, 640, 8, 2, 0, segments='packed'), 64),
-    half(Case('window', 2, 640, 640, 8, 2, 0, window=200), 64),
-    half(Case('biased', 2, 640, 640, 8, 2, 0, bias='alibi', key_bias=True), 64),
+    half(Trial('plain', 2, 640, 640, 8, 2, 0), 64), half(Trial('plain', 2, 640, 640, 8, 2, 0), 128),
+    half(Trial('packed', 2, 640, 640, 8, 2, 0, segments='packed'), 64),
+    half(Trial('window', 2, 640, 640, 8, 2, 0, window=200), 64),
+    half(Trial('biased', 2, 640, 640, 8, 2, 0, bias='alibi', key_bias=True), 64),
 ], ids=lambda case: case.name)  # fmt: skip
 @pytest.mark.parametrize('implementation', IMPLEMENTATIONS)
-def test_repeats_bitwise_in_memory_full_of_nan(implementation: str, case: Case) -> None:
+def test_repeats_bitwise_in_memory_full_of_nan(implementation: str, case: Trial) -> None:
     """A copy that is not waited for, and a race between two writers, differ between runs. cuDNN's
     gradients need not repeat: of `library` the output is compared."""
     inputs = make_inputs(case)

@@ -14,7 +14,7 @@ import pytest
 
 from nope.attention import AlibiBias, Bias, ScaleInvariantBias, attention
 from nope.attention.bias import as_array, factors_as_array
-from nope.attention.cases import Case, Inputs, make_inputs
+from nope.attention.cases import Inputs, Trial, make_inputs
 from tests.attention.cases import FACTOR_CASES
 from tests.attention.contract import (
     OUTPUTS,
@@ -36,7 +36,7 @@ class FactorContract:
     implementation: str
 
     @pytest.mark.parametrize('case', slow_but(COVERING, FACTOR_CASES))
-    def test_agrees_with_the_definition(self, case: Case) -> None:
+    def test_agrees_with_the_definition(self, case: Trial) -> None:
         assert_agrees(self.implementation, case)
 
     # All three together are in the cases above.
@@ -49,7 +49,7 @@ class FactorContract:
 
     def test_logits_are_factor_times_product_plus_bias(self) -> None:
         """Of one row: a softmax written out."""
-        inputs = make_inputs(Case('', 1, 1, 40, 2, 2, 8, offset=39, bias='scale_invariant'))
+        inputs = make_inputs(Trial('', 1, 1, 40, 2, 2, 8, offset=39, bias='scale_invariant'))
         assert inputs.bias is not None
         factors_NS = np.asarray(factors_as_array(inputs.bias, 1, 40, 39))[:, 0]
         bias_NS = np.asarray(as_array(inputs.bias, 1, 40, 39))[:, 0]
@@ -60,7 +60,7 @@ class FactorContract:
         assert_close(found.lse[0, :, 0], np.log(np.exp(logits_NS).sum(axis=-1)), 1e-6)
 
     def test_a_strength_of_0_leaves_the_products_as_they_are(self) -> None:
-        inputs = make_inputs(Case('', 2, 90, 90, 4, 2, 8))
+        inputs = make_inputs(Trial('', 2, 90, 90, 4, 2, 8))
         found = self._attend(inputs, ScaleInvariantBias(jnp.zeros(4)))
         plain = self._attend(inputs, None)
         for array, wanted in zip(jax.tree.leaves(found), jax.tree.leaves(plain), strict=True):
@@ -68,7 +68,7 @@ class FactorContract:
 
     def test_gradients_of_the_parameters_are_the_slope_of_the_outputs(self) -> None:
         """Through factors and bias together: by finite differences."""
-        inputs = make_inputs(Case('', 1, 48, 48, 2, 2, 8, bias='scale_invariant'))
+        inputs = make_inputs(Trial('', 1, 48, 48, 2, 2, 8, bias='scale_invariant'))
         assert isinstance(inputs.bias, ScaleInvariantBias)
         function = functools.partial(attention, implementation=self.implementation)
         _, (*_, found_N) = value_and_gradients(function, inputs)
@@ -85,7 +85,7 @@ class FactorContract:
 
     def test_other_biases_have_no_operation_for_factors(self) -> None:
         """And factors that are not differentiated have no gradient in the program."""
-        inputs = make_inputs(Case('', 1, 150, 150, 4, 2, 8))
+        inputs = make_inputs(Trial('', 1, 150, 150, 4, 2, 8))
         plain, factors = AlibiBias(jnp.ones(4)), ScaleInvariantBias(jnp.ones(4))
         texts = [self._gradient_program(inputs, bias) for bias in (plain, factors)]
         both = self._gradient_program(inputs, factors, of_bias=True)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from nope.attention import AttentionOutput, attention
-from nope.attention.cases import Case, Inputs, make_inputs
+from nope.attention.cases import Inputs, Trial, make_inputs
 from tests.attention.cases import KEY_BIAS_CASES
 from tests.attention.contract import (
     OUTPUTS,
@@ -25,7 +25,7 @@ from tests.attention.contract import (
 
 # Those of KEY_BIAS_CASES that between them meet every rule, grouped heads and a half precision.
 COVERING = 'key_bias_decode', 'key_bias_every_rule', 'key_bias_bfloat16'
-SMALL = Case('', 2, 150, 150, 16, 8, 8, key_bias=True)
+SMALL = Trial('', 2, 150, 150, 16, 8, 8, key_bias=True)
 
 
 class KeyBiasContract:
@@ -44,7 +44,7 @@ class KeyBiasContract:
         return jax.jit(run)(*arrays, key_bias_BNS)
 
     @pytest.mark.parametrize('case', slow_but(COVERING, KEY_BIAS_CASES))
-    def test_agrees_with_the_definition(self, case: Case) -> None:
+    def test_agrees_with_the_definition(self, case: Trial) -> None:
         assert_agrees(self.implementation, case)
 
     @pytest.mark.parametrize('output', OUTPUTS)
@@ -54,7 +54,7 @@ class KeyBiasContract:
 
     def test_it_is_one_more_coordinate_of_the_keys(self) -> None:
         """Which every query has as 1: the same values without the operand."""
-        inputs = make_inputs(Case('', 2, 150, 150, 4, 4, 8, key_bias=True))
+        inputs = make_inputs(Trial('', 2, 150, 150, 4, 4, 8, key_bias=True))
         wide = [(0, 0), (0, 0), (0, 0), (0, 1)]
         q = jnp.pad(inputs.q_BTNH, wide).at[..., 8].set(1.0)
         k = jnp.pad(inputs.k_BSKH, wide).at[..., 8].set(inputs.key_bias_BNS.swapaxes(1, 2))
@@ -115,7 +115,7 @@ class KeyBiasContract:
     def test_without_one_there_is_no_operation_for_it(self) -> None:
         """Forward and backward, the traced programs are those of calls that do not name it. One
         that is not differentiated has no gradient in the program."""
-        inputs = make_inputs(Case('', 1, 150, 150, 4, 2, 8, key_bias=True))
+        inputs = make_inputs(Trial('', 1, 150, 150, 4, 2, 8, key_bias=True))
         without = dataclasses.replace(inputs, key_bias_BNS=None)
         unnamed = self._gradient_program(without, ('q_BTNH', 'k_BSKH'), named=False)
         plain = self._gradient_program(without, ('q_BTNH', 'k_BSKH'))

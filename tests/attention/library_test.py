@@ -12,7 +12,7 @@ import pytest
 
 from nope.attention import attention, library
 from nope.attention.backend import Call
-from nope.attention.cases import Case, make_inputs
+from nope.attention.cases import Trial, make_inputs
 from tests.attention.cases import TEST_CASES
 from tests.attention.contract import (
     COVERING,
@@ -28,7 +28,7 @@ PLAIN = Call(
 )
 
 
-def supported(case: Case) -> bool:
+def supported(case: Trial) -> bool:
     plain = case.segments == 'none' and case.bias == 'none' and case.offset is None
     return plain and (case.window is None or case.causal)
 
@@ -36,17 +36,17 @@ def supported(case: Case) -> bool:
 @pytest.mark.parametrize(
     'case', [case for case in slow_but(COVERING, TEST_CASES) if supported(case.values[0])]
 )
-def test_on_a_cpu_it_agrees_with_the_definition(case: Case) -> None:
+def test_on_a_cpu_it_agrees_with_the_definition(case: Trial) -> None:
     """The entropy by way of keys as values: within rounding where logits are of order one."""
     assert_agrees('library', case, slack=2.0)
 
 
 @pytest.mark.parametrize('case', [
-    Case('causal', 2, 256, 256, 4, 2, 64),
-    Case('window', 1, 384, 384, 2, 2, 64, window=100),
-    Case('full', 1, 128, 256, 4, 1, 128, causal=False),
+    Trial('causal', 2, 256, 256, 4, 2, 64),
+    Trial('window', 1, 384, 384, 2, 2, 64, window=100),
+    Trial('full', 1, 128, 256, 4, 1, 128, causal=False),
 ], ids=lambda case: case.name)  # fmt: skip
-def test_splash_attention_in_interpret_mode(case: Case) -> None:
+def test_splash_attention_in_interpret_mode(case: Trial) -> None:
     inputs = make_inputs(case)
     attend = functools.partial(library.splash_attention, mask=inputs.mask, interpret=True)
 
@@ -63,7 +63,7 @@ def test_splash_attention_in_interpret_mode(case: Case) -> None:
 
 
 def test_a_log_sum_exp_that_nobody_uses_is_not_computed() -> None:
-    inputs = make_inputs(Case('', 1, 1000, 1000, 8, 8, 8))
+    inputs = make_inputs(Trial('', 1, 1000, 1000, 8, 8, 8))
 
     def loops(output: str) -> int:
         def run(q):
@@ -96,7 +96,7 @@ def test_it_says_what_it_cannot_do(changes: dict, reason: str | None) -> None:
 
 def test_an_entropy_by_keys_as_values_loses_what_large_logits_round() -> None:
     """Which is why it is offered where products are float32, and chosen nowhere."""
-    inputs = make_inputs(Case('', 1, 150, 150, 4, 4, 16))
+    inputs = make_inputs(Trial('', 1, 150, 150, 4, 4, 16))
     q_BTNH = inputs.q_BTNH.at[..., 0].set(300.0)
     k_BSKH = inputs.k_BSKH.at[..., 0].set(1.0)
     found, right = (

@@ -16,7 +16,7 @@ from nope.attention.flash import Rules
 parts = pytest.importorskip('nope.attention.mosaic_gpu.parts')
 
 from nope.attention.mosaic_gpu import key_gradients  # noqa: E402
-from nope.attention.mosaic_gpu.sizes import Blocks  # noqa: E402
+from nope.attention.mosaic_gpu.sizes import HopperBlocks  # noqa: E402
 
 MULTIPROCESSORS = 132
 RULES = Rules(causal=True, window=None, offset=0, entropy=True)
@@ -24,7 +24,7 @@ RULES = Rules(causal=True, window=None, offset=0, entropy=True)
 
 def shape_of(batch: int, length: int, kv_heads: int = 4, head_dim: int = 128, step: int = 128):
     return parts.Shape(
-        blocks=Blocks(step, 200),
+        blocks=HopperBlocks(step, 200),
         rules=RULES,
         interpret=False,
         batch=batch,

@@ -16,11 +16,11 @@ import pytest
 
 from nope.attention import AlibiBias, block_sizes
 from nope.attention.backend import Call
-from nope.attention.cases import Case, make_inputs
+from nope.attention.cases import Trial, make_inputs
 from nope.attention.flash import flash_attention
 from nope.attention.mosaic_gpu import BACKEND, MosaicGpu
 from nope.attention.mosaic_gpu.kernel import _missing
-from nope.attention.mosaic_gpu.sizes import Blocks, blocks_of
+from nope.attention.mosaic_gpu.sizes import HopperBlocks, blocks_of
 from nope.attention.reference import reference_attention
 from nope.attention.structure import AttentionOutput, Mask
 from tests.attention.cases import KEY_BIAS_CASES, TEST_CASES
@@ -62,20 +62,20 @@ def interpreter() -> None:
         pytest.skip(f'{MOSAIC_GPU.name} cannot: {reason}')
 
 
-def small(case: Case, **changes) -> Case:
+def small(case: Trial, **changes) -> Trial:
     """Fewer heads: the interpreter takes its time for each. Two share keys where any do."""
     few = {'heads': 2, 'kv_heads': 1 if case.kv_heads < case.heads else 2}
     return dataclasses.replace(case, **({'dtype': 'bfloat16', 'head_dim': 64} | few | changes))
 
 
-def named(name: str, **changes) -> Case:
+def named(name: str, **changes) -> Trial:
     return small(
         next(case for case in (*TEST_CASES, *KEY_BIAS_CASES) if case.name == name), **changes
     )
 
 
 def assert_agrees(
-    case: Case, outputs: tuple[str, ...] = OUTPUTS, function: Callable = KERNEL
+    case: Trial, outputs: tuple[str, ...] = OUTPUTS, function: Callable = KERNEL
 ) -> None:
     """Values and gradients are those of the definition, computed in float64."""
     result, gradients = value_and_gradients(function, make_inputs(case), outputs)
@@ -104,7 +104,7 @@ def assert_agrees(
         pytest.param(named('cached', batch=1), marks=pytest.mark.slow),
         pytest.param(named('window', batch=1), marks=pytest.mark.slow),
         pytest.param(named('window_full', batch=1, dtype='float16'), marks=pytest.mark.slow),
-        Case('every_rule', 1, 90, 260, 2, 1, 64, True, 'packed', 'bfloat16', 100, 150),
+        Trial('every_rule', 1, 90, 260, 2, 1, 64, True, 'packed', 'bfloat16', 100, 150),
         pytest.param(named('key_bias_grouped', batch=1), marks=pytest.mark.slow),
         pytest.param(named('key_bias_empty_rows', head_dim=128), marks=pytest.mark.slow),
         pytest.param(named('key_bias_full', dtype='float16'), marks=pytest.mark.slow),
@@ -112,12 +112,12 @@ def assert_agrees(
         pytest.param(named('alibi', batch=1), marks=pytest.mark.slow),
         pytest.param(named('alibi_cached', head_dim=128), marks=pytest.mark.slow),
         # As a device of a ring sees the keys of another one.
-        Case('ring', 1, 150, 150, 2, 1, 128, True, 'none', 'bfloat16', None, -70, 'alibi', True),
+        Trial('ring', 1, 150, 150, 2, 1, 128, True, 'none', 'bfloat16', None, -70, 'alibi', True),
         named('key_bias_every_rule', batch=1, bias='alibi'),
     ],
     ids=lambda case: case.name,
 )
-def test_agrees_with_the_definition(case: Case) -> None:
+def test_agrees_with_the_definition(case: Trial) -> None:
     assert_agrees(case)
 
 
@@ -131,7 +131,7 @@ def test_programs_share_a_group_or_run_through_all_of_it(
     """Four query heads: of one program, two each of two, one each of four."""
     key_gradients = importlib.import_module('nope.attention.mosaic_gpu.key_gradients')
     monkeypatch.setattr(key_gradients, 'ENOUGH_PROGRAMS', wanted)
-    assert_agrees(Case('', 1, 100, 100, 4, 1, 64, dtype='bfloat16', bias='alibi', key_bias=True))
+    assert_agrees(Trial('', 1, 100, 100, 4, 1, 64, dtype='bfloat16', bias='alibi', key_bias=True))
 
 
 @interpreted
@@ -158,21 +158,25 @@ def test_largest_logits_are_those_of_the_definition(name: str) -> None:
 @pytest.mark.parametrize('keys', [pytest.param(128, marks=pytest.mark.slow), 256])
 def test_whole_blocks_alone(keys: int) -> None:
     """No rule hides a pair and nothing is padded, in one block and in two."""
-    assert_agrees(Case('', 1, 128, keys, 1, 1, 64, False, dtype='bfloat16'))
+    assert_agrees(Trial('', 1, 128, keys, 1, 1, 64, False, dtype='bfloat16'))
 
 
 @interpreted
 def test_more_blocks_than_buffers() -> None:
     """Every buffer is filled again after it has been read."""
-    assert_agrees(Case('', 1, 140, 700, 1, 1, 64, False, dtype='bfloat16'))
+    assert_agrees(Trial('', 1, 140, 700, 1, 1, 64, False, dtype='bfloat16'))
 
 
 @interpreted
 def test_other_blocks_than_the_guessed_ones() -> None:
     """The other step in each pass, and memory for two pairs of buffers alone."""
-    blocks = ('forward', Blocks(64, 64)), ('d_q', Blocks(64, 64)), ('d_kv', Blocks(128, 64))
+    blocks = (
+        ('forward', HopperBlocks(64, 64)),
+        ('d_q', HopperBlocks(64, 64)),
+        ('d_kv', HopperBlocks(128, 64)),
+    )
     function = functools.partial(flash_attention, MosaicGpu(interpret=True, blocks=blocks))
-    case = Case('', 1, 260, 260, 2, 1, 64, window=150, dtype='bfloat16')
+    case = Trial('', 1, 260, 260, 2, 1, 64, window=150, dtype='bfloat16')
     assert_agrees(case, function=function)
 
 
@@ -185,12 +189,12 @@ def test_blocks_are_chosen_measured_or_guessed(
     monkeypatch.setattr(block_sizes, 'FOLDER', tmp_path)
     block_sizes._table.cache_clear()
     with on_device('NVIDIA H200', 'gpu'):
-        assert blocks_of(kind_of_pass, (), 2, 64) == Blocks(64, 100)
+        assert blocks_of(kind_of_pass, (), 2, 64) == HopperBlocks(64, 100)
         assert blocks_of(kind_of_pass, (), 2, 128).memory == 200
-        chosen = Blocks(128, 150)
+        chosen = HopperBlocks(128, 150)
         assert blocks_of(kind_of_pass, ((kind_of_pass, chosen),), 2, 64) == chosen
         with pytest.raises(ValueError, match=f'a step of 256 for {kind_of_pass}; accepted: 64'):
-            blocks_of(kind_of_pass, ((kind_of_pass, Blocks(256, 200)),), 2, 64)
+            blocks_of(kind_of_pass, ((kind_of_pass, HopperBlocks(256, 200)),), 2, 64)
     block_sizes._table.cache_clear()
 
 
@@ -199,7 +203,7 @@ def test_blocks_are_chosen_measured_or_guessed(
 def test_a_key_bias_of_thousands(slope: float) -> None:
     """As the logarithms of gates sum up to: a row's keys in one block are thousands above or below
     those of another, and rows beyond the end have no part in a gradient."""
-    case = Case('', 1, 150, 150, 1, 1, 64, segments='packed', dtype='bfloat16', key_bias=True)
+    case = Trial('', 1, 150, 150, 1, 1, 64, segments='packed', dtype='bfloat16', key_bias=True)
     inputs = make_inputs(case)
     steep_BNS = inputs.key_bias_BNS + jnp.arange(150.0) * slope
     steep = dataclasses.replace(inputs, key_bias_BNS=steep_BNS)
@@ -218,7 +222,7 @@ def test_a_key_bias_of_thousands(slope: float) -> None:
 @interpreted
 def test_alibi_far_from_the_first_key_is_alibi_near_it() -> None:
     """A slope times the index of a key would be rounded by 0.004 there."""
-    near = make_inputs(Case('', 1, 40, 240, 1, 1, 64, offset=200, window=90, dtype='bfloat16'))
+    near = make_inputs(Trial('', 1, 40, 240, 1, 1, 64, offset=200, window=90, dtype='bfloat16'))
     bias, far = AlibiBias(jnp.asarray([0.7])), 131_000
 
     @functools.partial(jax.jit, static_argnames='before')
@@ -239,7 +243,7 @@ def test_alibi_far_from_the_first_key_is_alibi_near_it() -> None:
 def test_a_bias_that_is_not_differentiated_has_no_gradient_in_the_program(operand: str) -> None:
     if _missing() is not None:
         pytest.skip(f'mosaic_gpu cannot: {_missing()}')
-    inputs = make_inputs(Case('', 1, 150, 150, 4, 2, 64, dtype='bfloat16', bias='alibi',
+    inputs = make_inputs(Trial('', 1, 150, 150, 4, 2, 64, dtype='bfloat16', bias='alibi',
                               key_bias=True))  # fmt: skip
 
     def sums(*of: str) -> int:
@@ -261,7 +265,7 @@ def test_a_bias_that_is_not_differentiated_has_no_gradient_in_the_program(operan
 
 @interpreted
 def test_one_program_for_every_offset() -> None:
-    inputs = make_inputs(Case('', 1, 150, 150, 2, 1, 64, window=90, dtype='bfloat16'))
+    inputs = make_inputs(Trial('', 1, 150, 150, 2, 1, 64, window=90, dtype='bfloat16'))
     q, k, v = inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH
 
     @jax.jit
@@ -279,7 +283,7 @@ def test_one_program_for_every_offset() -> None:
 
 @interpreted
 def test_entropy_stays_exact_where_logits_are_large() -> None:
-    inputs = make_inputs(Case('', 1, 130, 130, 1, 1, 64, dtype='bfloat16'))
+    inputs = make_inputs(Trial('', 1, 130, 130, 1, 1, 64, dtype='bfloat16'))
     q = inputs.q_BTNH.at[..., 0].set(256)
     k = inputs.k_BSKH.at[..., 0].set(1)
 

@@ -13,7 +13,7 @@ import pytest
 
 from nope.attention import AttentionOutput, Buckets, Mask, attention
 from nope.attention.backend import Call
-from nope.attention.cases import Case, Inputs, make_inputs
+from nope.attention.cases import Inputs, Trial, make_inputs
 from nope.attention.flash import flash_attention
 from nope.attention.pallas_gpu import BACKEND, PallasGpu, memory
 from tests.attention.cases import TEST_CASES
@@ -35,7 +35,7 @@ SHARED = ('ragged', 'cached_one_query', 'every_rule', 'float16')
 @pytest.mark.parametrize(
     'case', [case for case in TEST_CASES if case.name in SHARED], ids=lambda case: case.name
 )
-def test_agrees_with_the_definition(case: Case) -> None:
+def test_agrees_with_the_definition(case: Trial) -> None:
     assert_agrees(INTERPRET, case)
 
 
@@ -62,19 +62,19 @@ class TestFactors(FactorContract):
 ])  # fmt: skip
 def test_head_dims(head_dim: int, dtype: str) -> None:
     """Blocks are chosen by the head dim, and are powers of two, which it need not be."""
-    assert_agrees(INTERPRET, Case('', 1, 70, 70, 4, 2, head_dim, dtype=dtype, bias='buckets'))
+    assert_agrees(INTERPRET, Trial('', 1, 70, 70, 4, 2, head_dim, dtype=dtype, bias='buckets'))
 
 
 @pytest.mark.parametrize('case', [
-    Case('groups_of_three', 1, 3, 500, 6, 2, 8, offset=490, window=300, bias='alibi'),
+    Trial('groups_of_three', 1, 3, 500, 6, 2, 8, offset=490, window=300, bias='alibi'),
     *(pytest.param(case, marks=pytest.mark.slow) for case in (
-        Case('one_query', 1, 1, 700, 8, 2, 16, offset=600),
-        Case('seven_queries', 2, 7, 300, 4, 1, 8, offset=280, segments='empty'),
-        Case('full', 1, 2, 300, 4, 1, 8, causal=False, window=90, bias='buckets_two_sided'),
-        Case('bfloat16', 1, 1, 900, 8, 2, 16, offset=899, dtype='bfloat16'),
+        Trial('one_query', 1, 1, 700, 8, 2, 16, offset=600),
+        Trial('seven_queries', 2, 7, 300, 4, 1, 8, offset=280, segments='empty'),
+        Trial('full', 1, 2, 300, 4, 1, 8, causal=False, window=90, bias='buckets_two_sided'),
+        Trial('bfloat16', 1, 1, 900, 8, 2, 16, offset=899, dtype='bfloat16'),
     )),
 ], ids=lambda case: case.name)  # fmt: skip
-def test_decoding(case: Case) -> None:
+def test_decoding(case: Trial) -> None:
     """Heads of a group as rows, keys in parts."""
     assert_agrees(INTERPRET, case)
 
@@ -107,7 +107,7 @@ def test_says_what_it_cannot_run(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize('causal', [True, False])
 def test_blocks_out_of_sight_are_not_visited(causal: bool) -> None:
     """NaN in their keys and values reaches neither outputs nor gradients of those beyond."""
-    inputs = make_inputs(Case('', 1, 256, 256, 4, 2, 8, causal=causal, window=33))
+    inputs = make_inputs(Trial('', 1, 256, 256, 4, 2, 8, causal=causal, window=33))
     # Queries from 128 on see keys from 96 on, and no block has more than 64 rows.
     early_S = jnp.arange(256) < 64
     k, v = (
@@ -151,11 +151,11 @@ def backward(inputs: Inputs) -> jax.extend.core.Jaxpr:
 
 
 @pytest.mark.parametrize(('case', 'stores'), [
-    (Case('even', 1, 256, 256, 4, 2, 64, key_bias=True), {'swap': 7}),
-    (Case('ragged', 2, 100, 100, 4, 2, 64, key_bias=True), {'masked_swap': 7}),
-    (Case('odd_head_dim', 2, 128, 128, 4, 2, 24), {'masked_swap': 4, 'swap': 2}),
+    (Trial('even', 1, 256, 256, 4, 2, 64, key_bias=True), {'swap': 7}),
+    (Trial('ragged', 2, 100, 100, 4, 2, 64, key_bias=True), {'masked_swap': 7}),
+    (Trial('odd_head_dim', 2, 128, 128, 4, 2, 24), {'masked_swap': 4, 'swap': 2}),
 ], ids=lambda x: getattr(x, 'name', ''))  # fmt: skip
-def test_nothing_is_stored_beyond_an_end(case: Case, stores: dict[str, int]) -> None:
+def test_nothing_is_stored_beyond_an_end(case: Trial, stores: dict[str, int]) -> None:
     """A GPU would store it in the next row, head or sequence; the interpreter drops it."""
     found = primitives(backward(make_inputs(case)))
     assert {name: found[name] for name in ('swap', 'masked_swap') if found[name]} == stores
@@ -179,7 +179,7 @@ def test_narrow_heads_of_half_precision_have_four_warps(
     head_dim: int, dtype: str, expected: int
 ) -> None:
     """Eight gave an H200 wrong gradients."""
-    case = Case('', 2, 50, 50, 4, 4, head_dim, dtype=dtype, key_bias=True)
+    case = Trial('', 2, 50, 50, 4, 4, head_dim, dtype=dtype, key_bias=True)
     assert warps(backward(make_inputs(case)))['d_kv_kernel'] == expected
 
 

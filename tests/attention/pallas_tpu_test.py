@@ -12,10 +12,10 @@ from jax.experimental.pallas import tpu as pltpu
 
 from nope.attention import attention
 from nope.attention.backend import Call
-from nope.attention.cases import Case, make_inputs
+from nope.attention.cases import Trial, make_inputs
 from nope.attention.flash import flash_attention
 from nope.attention.pallas_tpu import BACKEND, PallasTpu, kernel, sizes
-from nope.attention.pallas_tpu.sizes import Blocks, part_of
+from nope.attention.pallas_tpu.sizes import TpuBlocks, part_of
 from tests.attention.contract import (
     TOLERANCE,
     AttentionContract,
@@ -48,7 +48,7 @@ class TestPallasTpu(AttentionContract):
 def test_on_a_simulated_tpu(bias: str) -> None:
     """With the blocks of a TPU and its memories, where what was never written is NaN and copies
     that race are an error."""
-    case = Case('', 1, 260, 300, 2, 1, 64, True, 'packed', 'float32', 100, 40, bias)
+    case = Trial('', 1, 260, 300, 2, 1, 64, True, 'packed', 'float32', 100, 40, bias)
     inputs = make_inputs(dataclasses.replace(case, key_bias=True))
     wanted = value_and_gradients(functools.partial(attention, implementation='reference'), inputs)
     simulated = pltpu.InterpretParams(uninitialized_memory='nan', detect_races=True)
@@ -60,11 +60,11 @@ def test_on_a_simulated_tpu(bias: str) -> None:
 
 @pytest.mark.parametrize('bias', ['none', pytest.param('scale_invariant', marks=pytest.mark.slow)])
 def test_parts_of_a_block_are_computed_as_the_whole(bias: str) -> None:
-    case = Case('', 1, 80, 80, 4, 2, 8, segments='packed', window=50, bias=bias)
+    case = Trial('', 1, 80, 80, 4, 2, 8, segments='packed', window=50, bias=bias)
     inputs = make_inputs(dataclasses.replace(case, key_bias=bias == 'none'))
     found = []
     for part in (16, 64):
-        blocks = Blocks(64, 64, part)
+        blocks = TpuBlocks(64, 64, part)
         kernel = PallasTpu(True, (('forward', blocks), ('backward', blocks)))
         result = value_and_gradients(functools.partial(flash_attention, kernel), inputs)
         found.append(jax.tree.leaves(result))
@@ -83,7 +83,7 @@ def test_parts_of_a_block_are_computed_as_the_whole(bias: str) -> None:
 def test_one_kernel_has_the_gradients_of_two(
     changes: dict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    inputs = make_inputs(dataclasses.replace(Case('', 2, 80, 80, 4, 2, 8), **changes))
+    inputs = make_inputs(dataclasses.replace(Trial('', 2, 80, 80, 4, 2, 8), **changes))
     function = PALLAS_TPU.attend
     found = []
     for kept in (sizes.KEPT_BYTES, 0):

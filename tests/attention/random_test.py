@@ -13,7 +13,7 @@ from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 from nope.attention import AttentionOutput, Mask, attention
-from nope.attention.cases import Case
+from nope.attention.cases import Trial
 from tests.attention.contract import assert_agrees
 
 IMPLEMENTATIONS = [
@@ -30,14 +30,14 @@ KEYS = 24
 
 
 @st.composite
-def cases(draw) -> Case:
+def cases(draw) -> Trial:
     heads, kv_heads = draw(st.sampled_from([(2, 1), (4, 2), (4, 4), (6, 2)]))
     queries, keys = draw(st.integers(1, 150)), draw(st.integers(1, 200))
     causal, offset = draw(st.booleans()), draw(st.none() | st.integers(-30, 220))
     if causal and offset is None:
         keys = queries
     bias = draw(st.sampled_from(['none', 'none', 'alibi', 'buckets']))
-    return Case(
+    return Trial(
         'random',
         draw(st.integers(1, 2)),
         queries,
@@ -59,7 +59,7 @@ def cases(draw) -> Case:
 def test_any_shape_agrees_with_the_definition(implementation: str, examples: int) -> None:
     @settings(SHAPES, max_examples=examples)
     @given(cases())
-    def agrees(case: Case) -> None:
+    def agrees(case: Trial) -> None:
         # Logits of up to 256 products: 1e-5 in float32. Gradients of slopes and tables are sums
         # over all pairs, some of terms a hundred times as large: 1e-4.
         assert_agrees(implementation, case, slack=5.0, gradient_slack=50.0)
@@ -72,7 +72,7 @@ def test_any_shape_agrees_with_the_definition(implementation: str, examples: int
 def test_any_shape_with_a_key_bias_agrees(implementation: str, examples: int) -> None:
     @settings(SHAPES, max_examples=examples)
     @given(cases())
-    def agrees(case: Case) -> None:
+    def agrees(case: Trial) -> None:
         biased = dataclasses.replace(case, bias='none', key_bias=True)
         assert_agrees(implementation, biased, slack=5.0, gradient_slack=50.0)
 

@@ -11,30 +11,30 @@ import pytest
 from jax.sharding import AxisType, PartitionSpec
 
 from nope.attention import AttentionOutput, Mask, attention
-from nope.attention.cases import Case, make_inputs
+from nope.attention.cases import Trial, make_inputs
 from nope.attention.ring import ring_attention
 from tests.attention.contract import OUTPUTS, TOLERANCE, assert_close, value_and_gradients
 
 CASES = [
-    Case('causal', 2, 160, 160, 8, 4, 8),
-    Case('one_row_a_device', 2, 4, 4, 4, 2, 8),
-    Case('bias', 2, 160, 160, 8, 4, 8, bias='buckets'),
-    Case('every_rule', 2, 160, 160, 8, 4, 8, segments='packed', window=50, bias='alibi'),
-    Case('empty_rows', 2, 120, 120, 8, 4, 8, segments='empty'),
-    Case('full', 2, 40, 120, 8, 4, 8, causal=False, bias='buckets_two_sided'),
-    Case('cached', 2, 40, 120, 8, 4, 8, offset=80),
-    Case('bfloat16', 2, 160, 160, 8, 4, 8, dtype='bfloat16'),
-    Case('key_bias', 2, 160, 160, 8, 4, 8, key_bias=True),
-    Case(
+    Trial('causal', 2, 160, 160, 8, 4, 8),
+    Trial('one_row_a_device', 2, 4, 4, 4, 2, 8),
+    Trial('bias', 2, 160, 160, 8, 4, 8, bias='buckets'),
+    Trial('every_rule', 2, 160, 160, 8, 4, 8, segments='packed', window=50, bias='alibi'),
+    Trial('empty_rows', 2, 120, 120, 8, 4, 8, segments='empty'),
+    Trial('full', 2, 40, 120, 8, 4, 8, causal=False, bias='buckets_two_sided'),
+    Trial('cached', 2, 40, 120, 8, 4, 8, offset=80),
+    Trial('bfloat16', 2, 160, 160, 8, 4, 8, dtype='bfloat16'),
+    Trial('key_bias', 2, 160, 160, 8, 4, 8, key_bias=True),
+    Trial(
         'key_bias_every_rule', 2, 160, 160, 8, 4, 8, segments='empty', window=50, bias='alibi',
         key_bias=True,
     ),
-    Case('factors', 2, 160, 160, 8, 4, 8, bias='scale_invariant'),
-    Case(
+    Trial('factors', 2, 160, 160, 8, 4, 8, bias='scale_invariant'),
+    Trial(
         'factors_every_rule', 2, 160, 160, 8, 4, 8, segments='packed', window=50,
         bias='scale_invariant', key_bias=True,
     ),
-    Case('key_bias_full', 2, 40, 120, 8, 4, 8, causal=False, key_bias=True),
+    Trial('key_bias_full', 2, 40, 120, 8, 4, 8, causal=False, key_bias=True),
 ]  # fmt: skip
 
 # What these have, a case with every rule has too.
@@ -74,7 +74,7 @@ def over_devices(
     pytest.param(case, marks=pytest.mark.slow if case.name in ALIKE else (), id=case.name)
     for case in CASES
 ])  # fmt: skip
-def test_a_ring_is_one_device(case: Case) -> None:
+def test_a_ring_is_one_device(case: Trial) -> None:
     inputs = make_inputs(case)
     one = functools.partial(attention, implementation='chunked')
     wanted = value_and_gradients(one, inputs, OUTPUTS)
@@ -86,7 +86,7 @@ def test_a_ring_is_one_device(case: Case) -> None:
 
 def test_no_device_gathers_all_keys() -> None:
     """Keys travel from neighbour to neighbour and are gathered nowhere."""
-    inputs = make_inputs(Case('', 2, 160, 160, 8, 4, 8))
+    inputs = make_inputs(Trial('', 2, 160, 160, 8, 4, 8))
     function = functools.partial(over_devices, mask=Mask(), bias=None, entropy=True)
     lowered = jax.jit(function).lower(inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH)
     text = lowered.compile().as_text()
@@ -117,7 +117,7 @@ def test_the_largest_logits_are_over_all_keys() -> None:
     ['pallas_tpu_interpret', pytest.param('pallas_gpu_interpret', marks=pytest.mark.slow)],
 )
 def test_a_ring_of_kernels(implementation: str) -> None:
-    case = Case('', 2, 160, 160, 4, 2, 8, True, 'packed', window=90, bias='buckets', key_bias=True)
+    case = Trial('', 2, 160, 160, 4, 2, 8, True, 'packed', window=90, bias='buckets', key_bias=True)
     inputs = make_inputs(case)
     one = functools.partial(attention, implementation='chunked')
     wanted = value_and_gradients(one, inputs, OUTPUTS)

@@ -276,6 +276,10 @@ LATER_HEADS = {'position': {'kind': 'split', 'local': ROTARY}, 'lam_layers': 'no
         ({'window': '4'}, r"window is '4'; accepted is a value of type int | None"),
         ({'softmax_scale': 0.0}, r'softmax_scale is 0\.0; .* or None for 1 / sqrt\(H\)'),
         ({'attention': 'dense'}, r"attention is 'dense'; accepted: reference, .*, or None"),
+        (
+            {'law': {'kind': 'log_floor', 'coefficient': 1, 'first': 3}},
+            r'law\.first is 3; accepted: 0, 1',
+        ),
         ({'layers': 0}, r'layers is 0; it must be at least 1'),
         ({'heads': 5}, None),
         ({'kv_heads': 3}, r'kv_heads is 3; heads, 4, must be a multiple of it'),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from nope.interop.families import family_of, writer_of
 from nope.model import LayerKind, ModelConfig
+from nope.model.lam import GivenLaw, LogFloor, LogLength
 from nope.positions import (
     Alibi,
     ByParts,
@@ -14,7 +17,6 @@ from nope.positions import (
     Linear,
     NoPE,
     Rotary,
-    TemperedNoPE,
     Yarn,
 )
 from tests.interop.family_cases import (
@@ -32,7 +34,7 @@ from tests.interop.family_cases import (
 from tests.interop.family_sizes_test import LIT_NAMES
 
 UNTRUNCATED = LayerKind(Rotary(1e4, Yarn(4.0, 16, truncate=False)))
-TEMPERED = (LayerKind(TemperedNoPE(), 5), LayerKind())
+LAW = GivenLaw(LogFloor(16), 0.1, first=0)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +68,8 @@ def test_other_families_are_named(config: dict) -> None:
     ('config', 'reason'),
     [
         (decoder(position=Learned(8)), 'learned'),
-        (decoder(position=TemperedNoPE()), 'tempered'),
+        (decoder(law=GivenLaw(LogLength(16), 0.1)), 'law is GivenLaw'),
+        (decoder(law=dataclasses.replace(LAW, first=1)), 'not LogFloor in all heads with first 0'),
         (decoder(position=Rotary(scaling=DynamicYarn())), 'DynamicYarn'),
         (decoder(position=Rotary(interleaved=True)), 'neighbours'),
         (decoder(position=Rotary(dims=4), qkv_bias=True), '4 of 6'),
@@ -85,8 +88,7 @@ def test_other_families_are_named(config: dict) -> None:
         (beside(position=ROTARY), 'those with rotary positions have a window'),
         (beside(position=NoPE(), window=5), 'those with rotary positions have a window'),
         (beside(pattern=(LayerKind(ROTARY, 5), LayerKind(Rotary(), 5))), 'one rotary encoding'),
-        (beside(position=TemperedNoPE(), window=5), 'have none, tempered'),
-        (behind(qk_norm_over='head', pattern=TEMPERED), 'not one rotary encoding'),
+        (beside(position=ROTARY, window=5, law=LAW), 'law is GivenLaw'),
         (behind(pattern=(LayerKind(ROTARY, 5), LayerKind(NoPE()))), 'a window and one without'),
         (
             behind(pattern=(LayerKind(ROTARY, 5), LayerKind(Rotary(), 5))),
@@ -106,10 +108,10 @@ def test_other_families_are_named(config: dict) -> None:
             'those with rotary positions have a window',
         ),
         (
-            decoder(position=Rotary(1e6, ByParts(16.0, 32), rate=0.1, span=16)),
+            decoder(position=Rotary(1e6, ByParts(16.0, 32)), law=LAW),
             'spans of 16, and its scaling is from 32',
         ),
-        (decoder(pattern=(LayerKind(Rotary(rate=0.1)), LayerKind())), 'grow by position'),
+        (decoder(pattern=(LayerKind(Rotary()), LayerKind()), law=LAW), 'law is GivenLaw'),
         (both_ends(embedding_multiplier=4.0), 'its embeddings are multiplied by 4'),
         (both_ends(softmax_scale=0.3), 'softmax_scale is 0.3, not 1 / sqrt of a whole number'),
         (

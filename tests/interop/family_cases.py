@@ -13,6 +13,7 @@ import numpy as np
 from nope.interop.families import FAMILIES, Described, family_of
 from nope.interop.mapping import Tensor
 from nope.model import LayerKind, ModelConfig
+from nope.model.lam import GivenLaw, LogFloor
 from nope.positions import (
     Alibi,
     ByParts,
@@ -52,6 +53,11 @@ _UNIFORM: dict[str, Any] = {
     'mlp': 'plain',
     'tied_head': True,
 }
+
+
+def growing(span: int) -> GivenLaw:
+    """Queries that grow by position, as Ministral 3's."""
+    return GivenLaw(LogFloor(span), 0.1, first=0)
 
 
 def decoder(**changes: Any) -> ModelConfig:
@@ -193,10 +199,10 @@ WRITTEN: dict[str, tuple[str, ModelConfig]] = {
         'exaone4',
         behind(qk_norm_over='head', position=Rotary(1e4), window=5),
     ),
-    'growing queries': ('ministral3', decoder(position=Rotary(1e4, rate=0.1, span=7), window=5)),
+    'growing queries': ('ministral3', decoder(position=Rotary(1e4), law=growing(7), window=5)),
     'growing queries, scaled': (
         'ministral3',
-        decoder(position=Rotary(1e6, Yarn(16.0, 32, multiplier=1.5), rate=0.1, span=32)),
+        decoder(position=Rotary(1e6, Yarn(16.0, 32, multiplier=1.5)), law=growing(32)),
     ),
     'norms at both ends': ('gemma3_text', both_ends(softmax_scale=7**-0.5, tied_head=True)),
     'norms at both ends, windows': (
@@ -261,7 +267,7 @@ OF_FAMILY = {
     'cohere2': beside(),
     'olmo2': behind(),
     'olmo3': behind(pattern=HALF_WINDOWS),
-    'ministral3': decoder(position=Rotary(1e6, ByParts(16.0, 32), rate=0.1, span=32)),
+    'ministral3': decoder(position=Rotary(1e6, ByParts(16.0, 32)), law=growing(32)),
     'gemma3_text': both_ends(pattern=HALF_WINDOWS),
     'gemma4_text': gemma4(layers=4, pattern=(LOCAL, AS_KEYS, *without_keys(LOCAL, AS_KEYS))),
     'gemma4_unified_text': gemma4(token_width=None),

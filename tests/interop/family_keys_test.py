@@ -8,6 +8,7 @@ import pytest
 
 from nope.interop.families import writer_of
 from nope.model import LayerKind
+from nope.model.lam import GivenLaw, LogFloor
 from nope.positions import (
     ByParts,
     Linear,
@@ -135,7 +136,11 @@ def test_patterns_are_read_at_their_shortest() -> None:
         (
             'ministral3',
             {'rope_parameters': None, 'num_key_value_heads': 2},
-            {'position': Rotary(1e6, ByParts(16.0, 16_384), rate=0.1), 'window': None},
+            {
+                'position': Rotary(1e6, ByParts(16.0, 16_384)),
+                'law': GivenLaw(LogFloor(16_384), 0.1, first=0),
+                'window': None,
+            },
         ),
         (
             'ministral3',
@@ -145,7 +150,7 @@ def test_patterns_are_read_at_their_shortest() -> None:
                     'llama_4_scaling_beta': 0.0,
                 }
             },
-            {'position': Rotary()},
+            {'position': Rotary(), 'law': None},
         ),
         ('gemma3_text', {'query_pre_attn_scalar': 6}, {'softmax_scale': None}),
         (

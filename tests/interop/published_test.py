@@ -7,6 +7,7 @@ from typing import Any
 
 from nope.interop.families import Described, family_of
 from nope.model import LayerKind, counts
+from nope.model.lam import GivenLaw, LogFloor
 from nope.positions import ByParts, Linear, LongRoPE, Rotary, longrope_multiplier
 
 NONE: frozenset[str] = frozenset()
@@ -190,7 +191,8 @@ MINISTRAL3_3B: dict[str, Any] = {
 
 def test_ministral3_with_images_has_a_text_model_whose_queries_grow() -> None:
     about = described(MINISTRAL3_3B)
-    rotary = Rotary(1e6, ByParts(16.0, 16384), rate=0.1, span=16384)
+    rotary = Rotary(1e6, ByParts(16.0, 16384))
+    assert about.model.law == GivenLaw(LogFloor(16384), 0.1, first=0)
     assert about.model.position == rotary and about.model.tied_head
     assert about.train_length == 16384
     assert counts.parameters(about.model) == 3_429_006_336

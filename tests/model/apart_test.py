@@ -16,11 +16,13 @@ from nope import sharding
 from nope.attention import Mask
 from nope.attention.reference import reference_attention
 from nope.model import LayerKind, ModelConfig, apply, counts
-from nope.model.attention import SelfAttention, Sequence
+from nope.model.attention import SelfAttention
 from nope.model.cache import LayerCache, empty
-from nope.model.decoding.weights import unstack
+from nope.model.decoding.reading import unstack
 from nope.model.lam import LogLength, Product
 from nope.model.lam.info_scale import InfoScale
+from nope.model.sequence import Sequence
+from nope.model.shape import AskedStats
 from nope.model.token_inputs import TokenInput, TokenInputs
 from nope.positions import ForgetGate, NoPE, Rotary
 from nope.runtime.errors import FieldError
@@ -217,7 +219,7 @@ def attention_layer(config: ModelConfig) -> tuple[dict[str, Any], jax.Array, Seq
 
 def attend(config: ModelConfig, params: Any, x_BTD: jax.Array, *rest: Any, **kwargs: Any) -> Any:
     one = jnp.ones(config.heads)
-    module = SelfAttention(config.of_layer(0), entropy=False)
+    module = SelfAttention(config.of_layer(0), AskedStats())
     return module.apply({'params': params}, x_BTD, one, 0, *rest, **kwargs)[0]
 
 

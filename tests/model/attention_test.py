@@ -10,7 +10,9 @@ import pytest
 
 from nope.attention import Mask
 from nope.model import ModelConfig
-from nope.model.attention import SelfAttention, Sequence
+from nope.model.attention import SelfAttention
+from nope.model.sequence import Sequence
+from nope.model.shape import AskedStats
 from nope.positions import NoPE, Position, Rotary
 from nope.variables import Variables
 from tests import tiny
@@ -26,7 +28,7 @@ def attend(config: ModelConfig, params: Variables, x_BTD: Any, multipliers: Any)
     """Self-attention's output, the heads side by side, and entropy: the output projection is the
     identity (heads * head_dim = width)."""
     identity = jnp.eye(config.width).reshape(config.heads, config.head_dim, config.width)
-    found: Any = SelfAttention(config, entropy=True).apply(
+    found: Any = SelfAttention(config, AskedStats(entropy=True)).apply(
         {'params': {**params, 'output': identity}},
         x_BTD,
         multipliers,

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from nope.attention import Mask, attention
-from nope.attention.cases import Case, make_inputs
+from nope.attention.cases import Trial, make_inputs
 from nope.data.batch import Batch
 from nope.model import LayerKind, ModelConfig, apply
 from nope.model.cache import Cache, empty
-from nope.model.chunks import Places, masked
+from nope.model.sequence import Places, masked
 from nope.positions import Alibi, NoPE, Position, Rotary, Split
 from tests import tiny
 from tests.model.context_test import mesh_of, on, on_one_device
@@ -65,7 +65,7 @@ def test_chunks_are_counted_in_each_document() -> None:
 def test_kernels_agree_with_a_dense_mask(implementation: str) -> None:
     """Outputs and entropies of a softmax over T x T logits, the last chunk cut short."""
     length = 37
-    inputs = make_inputs(Case('chunks', 2, length, length, 4, 2, 8))
+    inputs = make_inputs(Trial('chunks', 2, length, length, 4, 2, 8))
     q, k, v = inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH
     at = jnp.arange(length)[None].repeat(2, axis=0)
     mask = masked(Mask(), Places(at, at), 8)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import random
 from typing import Any
 
@@ -8,16 +9,18 @@ import jax
 import pytest
 
 from nope.model import LayerKind, ModelConfig, counts
+from nope.model.checks import CHOICES
 from nope.model.lam.info_scale import InfoScale
 from nope.positions import (
     Alibi,
+    ForgetGate,
     Learned,
     LongRoPE,
     NoPE,
     Rotary,
     Sinusoidal,
+    Split,
     T5Bias,
-    TemperedNoPE,
 )
 from nope.variables import abstract_variables
 from tests import tiny
@@ -43,6 +46,7 @@ OPTIONS: tuple[dict[str, Any], ...] = (
     {'mlp': 'plain'},
     {'position': T5Bias(8, 12)},
     {'position': Learned(20)},
+    {'pattern': (LayerKind(Split(ForgetGate())), LayerKind())},
     {'pattern': (LayerKind(T5Bias(8, 12), 4), LayerKind(Alibi()), LayerKind(T5Bias(8, 12)))},
     {'layers': 3},
     {'kv_heads': 4},
@@ -120,6 +124,11 @@ def test_a_training_step_costs_six_flops_per_weight_and_the_causal_half_of_atten
     assert counts.training_flops(plain, 100) == 6 * weights + attention - saved
 
 
+ROTARY, NOPE, FORGET = LayerKind(Rotary()), LayerKind(), LayerKind(ForgetGate())
+SPLIT = LayerKind(Split(ForgetGate()))
+ENTMAX = {'attention': None, 'weights': 'entmax'}
+
+
 @pytest.mark.parametrize(
     ('changes', 'message'),
     [
@@ -136,31 +145,14 @@ def test_a_training_step_costs_six_flops_per_weight_and_the_causal_half_of_atten
             {'position': Rotary(scaling=LongRoPE((1.0,), (2.0,), 16))},
             r'position\.scaling\.short is \(1\.0,\); 8 rotated dimensions take 4 factors, not 1',
         ),
-        ({'dtype': 'float16'}, r"^dtype is 'float16'; accepted: float32, bfloat16"),
-        ({'remat': 'some'}, r"^remat is 'some'; accepted: none, elementwise, dots, full"),
-        ({'norm': 'batch'}, r"^norm is 'batch'; accepted: rms, layer"),
-        ({'block': 'sandwich'}, r"^block is 'sandwich'; accepted: pre, parallel, post, both"),
         ({'qk_norm_over': 'projection'}, r"^qk_norm_over is 'projection'; qk_norm is False"),
-        (
-            {'qk_norm': True, 'qk_norm_over': 'rows'},
-            r"^qk_norm_over is 'rows'; accepted: head, projection",
-        ),
-        ({'mlp': 'swiglu'}, r"^mlp is 'swiglu'; accepted: gated, plain"),
-        (
-            {'activation': 'tanh'},
-            r"^activation is 'tanh'; accepted: silu, gelu, gelu_tanh, r",
-        ),
-        ({'init': 'zeros'}, r"^init is 'zeros'; accepted: tinyllama, t5"),
-        ({'lam_layers': 'some'}, r"^lam_layers is 'some'; accepted: all, nope"),
         ({'norm_bias': True}, r"^norm_bias is True; only the norm 'layer' has a bias"),
-        ({'softmax_scale': -1.0}, r'^softmax_scale is -1.0; it must be finite'),
-        ({'softmax_scale': float('nan')}, r'^softmax_scale is nan'),
-        ({'logit_multiplier': 0.0}, r'^logit_multiplier is 0.0; .* finite and above 0'),
-        ({'logit_multiplier': float('inf')}, r'^logit_multiplier is inf'),
-        ({'embedding_multiplier': -1.0}, r'^embedding_multiplier is -1.0; .* finite and above 0'),
-        ({'residual_multiplier': -1.0}, r'^residual_multiplier is -1.0; .* finite and above 0'),
+        *(
+            ({f'{name}_multiplier': value}, rf'^{name}_multiplier is {value}; .* finite and above')
+            for name in ('logit', 'embedding', 'residual')
+            for value in (0.0, -1.0, math.inf, math.nan)
+        ),
         ({'unroll': 3}, r'^unroll is 3; accepted: 1 to layers, 2, or None'),
-        ({'window': -1}, r'^window is -1; accepted: 1 to 2\*\*30, or None for all keys'),
         ({'window': 0}, r'^window is 0; accepted: 1 to 2\*\*30, or None for all keys'),
         ({'softmax_scale': 0.0}, r'^softmax_scale is 0.0; .* or None for 1 / sqrt\(H\)'),
         ({'dropout': 1.0}, r'^dropout is 1\.0; accepted: 0 or more, and below 1'),
@@ -172,14 +164,27 @@ def test_a_training_step_costs_six_flops_per_weight_and_the_causal_half_of_atten
         ),
         ({'attention': ''}, r"^attention is ''; accepted: reference, .*, or None"),
         ({'attention': 'dense'}, r"^attention is 'dense'; accepted: reference, .*, or None"),
+        *(
+            ({name: 'nothing'}, rf"^{name} is 'nothing'; accepted: {', '.join(accepted)}")
+            for name, accepted in CHOICES.items()
+        ),
+        (ENTMAX | {'temperature': 'entropy'}, r"^temperature is 'entropy'; .* are 'entmax'"),
+        (ENTMAX | {'attention': 'chunked'}, r"^attention is 'chunked'; weights 'entmax' have one"),
+        (ENTMAX | {'sinks': True}, r"^sinks is True; weights 'entmax' have none"),
+        (
+            {'attention': None, 'weights': 'stick_breaking', 'pattern': (NOPE, FORGET)},
+            r"^weights is 'stick_breaking'; forget gates \(none \+ forget gate\)",
+        ),
+        *(
+            ({'sinks': True, **gated}, r'^sinks is True; forget gates \(.*forget gate.*\) move')
+            for gated in ({'position': FORGET.position}, {'pattern': (NOPE, SPLIT)})
+        ),
+        ({'pattern': (FORGET, SPLIT)}, r'^pattern is .*; it has forget gates of several forms'),
     ],
 )
 def test_errors_name_the_field_and_what_is_accepted(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         tiny.model(**changes)
-
-
-ROTARY, NOPE = LayerKind(Rotary()), LayerKind()
 
 
 @pytest.mark.parametrize(
@@ -188,10 +193,6 @@ ROTARY, NOPE = LayerKind(Rotary()), LayerKind()
         (
             {'pattern': (ROTARY, NOPE), 'position': Alibi()},
             r"position is 'ALiBi'; it must be left out: pattern says what layers are",
-        ),
-        (
-            {'pattern': (ROTARY,), 'position': TemperedNoPE()},
-            "'none, tempered'; it must be left out",
         ),
         (
             {'pattern': (ROTARY, NOPE), 'window': 4},

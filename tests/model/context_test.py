@@ -13,7 +13,7 @@ import pytest
 
 from nope import sharding
 from nope.attention import Mask
-from nope.attention.cases import Case, make_inputs
+from nope.attention.cases import Trial, make_inputs
 from nope.model import LayerKind, ModelConfig, ModelOutput, apply, context
 from nope.positions import Alibi, DynamicNTK, Kerple, Rotary, ScaleInvariant, T5Bias
 from nope.sharding import MeshConfig
@@ -127,12 +127,14 @@ def test_the_table_of_biases_gets_its_gradient_from_all_devices() -> None:
 )
 def test_a_key_bias_is_split_with_its_keys_and_heads(shape: tuple[int, ...]) -> None:
     """Values and gradients, its own among them; six rows are filled up to eight."""
-    inputs = make_inputs(Case('', 6, 32, 32, 4, 2, 8, segments='packed', key_bias=True))
+    inputs = make_inputs(Trial('', 6, 32, 32, 4, 2, 8, segments='packed', key_bias=True))
+
+    options = context.AttentionOptions(entropy=True)
 
     def pulled(arrays: tuple[jax.Array, ...], mask: Mask) -> tuple[jax.Array, Any]:
         q, k, v, key_bias = arrays
         found = context.attend(
-            q, k, v, mask=mask, bias=None, key_bias_BNS=key_bias, entropy=True, implementation=None
+            q, k, v, mask=mask, bias=None, key_bias_BNS=key_bias, options=options
         )
         loss = jnp.sum(found.out * inputs.d_out_BTNH) + jnp.sum(found.lse * inputs.d_lse_BNT)
         return loss + jnp.sum(found.entropy * inputs.d_entropy_BNT), found

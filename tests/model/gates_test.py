@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from nope.attention import Mask, attention
-from nope.model import LayerKind, counts
+from nope.model import LayerKind
 from nope.model.cache import LayerCache
 from nope.model.gates import forgotten
-from nope.model.heads import attend_by_kind
-from nope.positions import ForgetGate, NoPE, Split
+from nope.model.heads import Way, attend_by_kind
+from nope.positions import ForgetGate, Split
 from tests import tiny
 from tests.model.programs import T, loss_and_gradients, run
 
@@ -66,7 +66,7 @@ def test_largest_logits_are_those_of_faded_keys(
     gated = N if isinstance(position, ForgetGate) else N // 2
     sums = -np.cumsum(rng.uniform(0.2, 1.2, size=(2, T, gated)), axis=1).astype('float32')
     found = attend_by_kind(
-        functools.partial(attention, max_logit=True),
+        Way(functools.partial(attention, max_logit=True)),
         LayerKind(position),
         *map(jnp.asarray, (q, k, k)),
         Mask(offset=first),
@@ -118,19 +118,6 @@ def test_documents_in_a_row_do_not_fade_each_other() -> None:
     packed = run(GATED, tiny.variables(GATED), TOKENS, segments)
     alone = run(GATED, tiny.variables(GATED), TOKENS[:, 5:])
     np.testing.assert_allclose(packed.hidden[:, 5:], alone.hidden, rtol=1e-4, atol=1e-5)
-
-
-def test_parameters_are_counted() -> None:
-    """Those of layers that do not use their gates too."""
-    for config in (GATED, tiny.model(pattern=(LayerKind(Split(ForgetGate())), LayerKind(NoPE())))):
-        leaves = jax.tree.leaves(tiny.variables(config)['params'])
-        assert counts.parameters(config) == sum(leaf.size for leaf in leaves)
-
-
-def test_layers_share_one_form_of_gates() -> None:
-    pattern = (LayerKind(ForgetGate()), LayerKind(Split(ForgetGate())))
-    with pytest.raises(ValueError, match=r'pattern is .*; it has forget gates of several forms'):
-        tiny.model(pattern=pattern)
 
 
 def test_gates_of_padding_before_a_row_leave_its_sums_alone() -> None:

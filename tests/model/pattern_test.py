@@ -17,6 +17,7 @@ from nope.model import LayerKind, ModelConfig, ModelOutput, apply
 from nope.model.attention import Sequence
 from nope.model.blocks import Block
 from nope.model.layers import Norm
+from nope.model.shape import AskedStats
 from nope.positions import Alibi, NoPE, Position, Rotary, T5Bias
 from nope.variables import Variables, lam_of, with_lam
 from tests import tiny
@@ -41,7 +42,7 @@ def composed(config: ModelConfig, variables: Variables, tokens: jax.Array) -> Mo
         kind = config.pattern[layer % len(config.pattern)]
         normed = config.qk_norm and kind.qk_norm is not False
         alone = tiny.model(position=kind.position, window=kind.window, qk_norm=normed)
-        block = Block(alone, entropy=True)
+        block = Block(alone, AskedStats(entropy=True))
         weights = jax.tree.map(lambda leaf, layer=layer: leaf[layer], params['layers'])
         x_BTD, (stats, _) = block.apply(
             {'params': weights}, x_BTD, lam_of(variables)[layer], jnp.int32(0), sequence

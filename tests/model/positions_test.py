@@ -6,7 +6,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nope.model import ModelConfig
 from nope.positions import (
     Alibi,
     Kerple,
@@ -18,7 +17,6 @@ from nope.positions import (
     Sinusoidal,
     Split,
     T5Bias,
-    TemperedNoPE,
 )
 from tests import tiny
 from tests.model.programs import T, influence, run
@@ -34,10 +32,6 @@ ENCODINGS = cases.ENCODINGS | {
     'half rotary': Split(Rotary()),
     'half rotary, window': Split(Rotary(), window=5),
 }
-
-
-def hidden(config: ModelConfig, tokens: np.ndarray) -> np.ndarray:
-    return np.asarray(run(config, tiny.variables(config), tokens).hidden)
 
 
 @pytest.mark.parametrize('position', ENCODINGS.values(), ids=ENCODINGS)
@@ -67,18 +61,6 @@ def test_vectors_are_added_to_the_embeddings(position: Position) -> None:
     added = run(tiny.model(embedding_norm=True), {**variables, 'params': params}, tokens)
     found = run(config, variables, tokens)
     tiny.assert_close(found.hidden, added.hidden, rtol=1e-5, atol=1e-6)
-
-
-def test_a_tempered_model_is_nope_for_less_than_a_span() -> None:
-    """Bit for bit; and the next token feels it."""
-    tokens = tiny.tokens(2, T)
-    plain, tempered, shorter = (
-        hidden(tiny.model(position=position), tokens)
-        for position in (NoPE(), TemperedNoPE(span=T + 1), TemperedNoPE(span=T))
-    )
-    np.testing.assert_array_equal(plain, tempered)
-    np.testing.assert_array_equal(plain[:, :-1], shorter[:, :-1])
-    assert np.abs(plain - shorter)[:, -1].max() > 1e-4
 
 
 @pytest.mark.parametrize('position', [Rotary(), Alibi(), T5Bias(8, 12)], ids=lambda p: p.describe())

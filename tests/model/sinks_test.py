@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from nope.attention import Mask, attention
-from nope.interop.families.bloom import BLOOM
-from nope.interop.families.llama import LLAMA
-from nope.interop.families.mpt import MPT
-from nope.model import LayerKind
 from nope.model.shape import AttentionShape
 from nope.model.sinks import add_sinks
-from nope.positions import Alibi, ForgetGate, NoPE, Split
-from nope.runtime.errors import FieldError
 from tests import tiny
 from tests.model.programs import T, influence, run
 from tests.positions.cases import normal
@@ -116,35 +107,3 @@ def changed(variables: dict, attention: dict) -> dict:
         **variables,
         'params': {**params, 'layers': {**params['layers'], 'attention': attention}},
     }
-
-
-@pytest.mark.parametrize('options', OPTIONS, ids=str)
-def test_no_family_of_stock_models_is_written_with_them(options: dict) -> None:
-    field = next(iter(options))
-    assert field in (LLAMA.unwritable(tiny.model(**options)) or '')
-    for family, model in ((BLOOM, 'bloom'), (MPT, 'mpt')):
-        config = dataclasses.replace(tiny.EVERY_OPTION, **family.fixed, position=Alibi())
-        other = dataclasses.replace(config, **options)
-        assert field in (family.unwritable(other) or ''), model
-        assert field not in (family.unwritable(config) or ''), model
-
-
-def test_an_output_gate_of_another_kind_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"output_gate is 'both'; accepted: .*head.*element"):
-        tiny.model(output_gate='both')
-
-
-@pytest.mark.parametrize(
-    'changes',
-    [
-        {'position': ForgetGate()},
-        {'position': Split(ForgetGate())},
-        {'pattern': (LayerKind(NoPE()), LayerKind(ForgetGate()))},
-    ],
-    ids=['all', 'split', 'pattern'],
-)
-def test_sinks_beside_forget_gates_are_refused(changes: dict[str, Any]) -> None:
-    """The gates of all tokens so far, which softmax removes, would be held against the sink."""
-    with pytest.raises(FieldError, match=r'^sinks is True; forget gates \(.*forget gate.*\) move'):
-        tiny.model(sinks=True, **changes)
-    assert not tiny.model(**changes).sinks

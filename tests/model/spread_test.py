@@ -12,7 +12,7 @@ import pytest
 
 from nope.model import LayerKind, ModelConfig, apply
 from nope.model.lam.log_position import LogPosition
-from nope.model.spread import spread
+from nope.model.sequence import spread
 from nope.positions import (
     Alibi,
     DynamicNTK,
@@ -23,7 +23,6 @@ from nope.positions import (
     ScaleInvariant,
     Split,
     T5Bias,
-    TemperedNoPE,
 )
 from tests import tiny
 from tests.model.programs import T, run
@@ -109,7 +108,6 @@ def test_given_positions_are_for_the_encodings_alone() -> None:
     ('changes', 'message'),
     [
         ({'position': NoPE()}, 'the model has no position encoding'),
-        ({'position': TemperedNoPE()}, 'none, tempered does not follow given positions alone'),
         ({'position': Alibi()}, r'ALiBi does not follow .*; accepted: rotary .* sinusoidal, lear'),
         ({'position': T5Bias(8, 12)}, 'T5 bias does not follow'),
         ({'position': ForgetGate()}, 'forget gate does not follow'),

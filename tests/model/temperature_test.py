@@ -9,13 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nope.interop.families.bloom import BLOOM
-from nope.interop.families.llama import LLAMA
-from nope.interop.families.mpt import MPT
 from nope.model import LayerKind, ModelConfig, counts
-from nope.model.temperature import entropy_multipliers
-from nope.positions import Alibi, NoPE, Rotary, Split
-from nope.variables import Variables, abstract_variables
+from nope.model.lam import entropy_multipliers
+from nope.positions import NoPE, Rotary, Split
+from nope.variables import Variables
 from tests import tiny
 from tests.model.programs import T, influence, loss_and_gradients, run
 
@@ -204,36 +201,7 @@ def test_its_second_attention_is_counted() -> None:
     assert extra == attention and counts.parameters(twice) == counts.parameters(once)
 
 
-def test_it_is_counted() -> None:
-    """Its parameters, and the FLOPs of its two projections."""
+def test_flops_of_its_two_projections_are_counted() -> None:
     config, plain = tiny.model(temperature='adaptive'), tiny.MODEL
-    params = abstract_variables(config, tiny.mesh())['params']
-    assert counts.parameters(config) == sum(leaf.size for leaf in jax.tree.leaves(params))
     extra = counts.training_flops(config, 100) - counts.training_flops(plain, 100)
     assert extra == 6 * config.layers * 2 * config.width * N
-
-
-def test_no_family_of_stock_models_is_written_with_it() -> None:
-    for family, base in (
-        (LLAMA, tiny.MODEL),
-        *(
-            (family, dataclasses.replace(tiny.EVERY_OPTION, **family.fixed, position=Alibi()))
-            for family in (BLOOM, MPT)
-        ),
-    ):
-        other = dataclasses.replace(base, temperature='adaptive')
-        assert 'temperature' in (family.unwritable(other) or '')
-        assert 'temperature' not in (family.unwritable(base) or '')
-
-
-def test_the_temperature_by_entropy_is_that_of_softmax() -> None:
-    with pytest.raises(ValueError, match=r"temperature is 'entropy'; .* weights are 'entmax'"):
-        tiny.model(attention=None, weights='entmax', temperature='entropy')
-    tiny.model(attention=None, weights='entmax', temperature='adaptive')
-
-
-def test_a_temperature_of_another_kind_is_refused() -> None:
-    with pytest.raises(
-        ValueError, match=r"temperature is 'low'; accepted: none, adaptive, entropy"
-    ):
-        tiny.model(temperature='low')

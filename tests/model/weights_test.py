@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
-from typing import Any
-
 import jax
 import numpy as np
 import pytest
 
-from nope.interop.families.bloom import BLOOM
-from nope.interop.families.llama import LLAMA
-from nope.interop.families.mpt import MPT
-from nope.model import LayerKind, apply, counts
-from nope.model.accepted import WEIGHTS
-from nope.positions import Alibi, ForgetGate, NoPE, Split
+from nope.model import apply
+from nope.model.checks import WEIGHTS
+from nope.positions import Alibi, Split
 from nope.training.config import check_whole_sequences
-from nope.variables import abstract_variables
 from tests import tiny
 from tests.model.context_test import mesh_of
 from tests.model.programs import T, influence, loss_and_gradients, run
@@ -60,46 +53,6 @@ def test_half_alibi_half_without_position_trains_under_them(weights: str, temper
     entropy_LBNT = run(config, tiny.varied_lam(config), blocks[:, :-1]).entropy
     assert entropy_LBNT is not None
     assert np.all(np.asarray(entropy_LBNT) <= np.log(np.arange(1, T + 1)) + 1e-5)
-
-
-@each
-def test_they_have_no_parameters_and_no_family_of_stock_models(weights: str) -> None:
-    config = tiny.model(attention=None)
-    other = dataclasses.replace(config, weights=weights)
-    shapes, others = (abstract_variables(c, tiny.mesh())['params'] for c in (config, other))
-    assert jax.tree.map(lambda x: x.shape, shapes) == jax.tree.map(lambda x: x.shape, others)
-    assert counts.parameters(config) == counts.parameters(other)
-    assert 'weights' in (LLAMA.unwritable(other) or '')
-    for family in (BLOOM, MPT):
-        fitting = dataclasses.replace(
-            tiny.EVERY_OPTION, attention=None, position=Alibi(), **family.fixed
-        )
-        assert 'weights' not in (family.unwritable(fitting) or '')
-        assert 'weights' in (family.unwritable(dataclasses.replace(fitting, weights=weights)) or '')
-
-
-FORGET = LayerKind(ForgetGate())
-
-
-@pytest.mark.parametrize(
-    ('changes', 'message'),
-    [
-        ({'weights': 'sparsemax'}, r"^weights is 'sparsemax'; accepted: softmax, entmax, stick_b"),
-        (
-            {'weights': 'entmax', 'attention': 'chunked'},
-            r"^attention is 'chunked'; weights 'entmax' have one implementation; accepted: None",
-        ),
-        ({'weights': 'entmax', 'sinks': True}, r"^sinks is True; weights 'entmax' have none"),
-        (
-            {'weights': 'stick_breaking', 'pattern': (LayerKind(NoPE()), FORGET)},
-            r"^weights is 'stick_breaking'; forget gates \(none \+ forget gate\)",
-        ),
-    ],
-    ids=['unknown', 'kernel', 'sinks', 'gates'],
-)
-def test_what_softmax_alone_has_is_refused(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        tiny.model(**{'attention': None, **changes})
 
 
 def test_a_mesh_that_splits_sequences_is_refused_by_its_field() -> None:

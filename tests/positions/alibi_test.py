@@ -52,9 +52,3 @@ def test_the_bias_is_minus_slope_times_distance() -> None:
     np.testing.assert_allclose(
         (bias_NTS - by_key_NTS)[:, t, s], -slopes_N[:, None] * t, rtol=1e-5, atol=1e-6
     )
-
-
-@pytest.mark.parametrize('exponent', [0.0, -1.0, 1000.0, float('nan'), float('inf')])
-def test_an_exponent_out_of_range_is_refused(exponent: float) -> None:
-    with pytest.raises(ValueError, match=r'max_exponent is .*; accepted: above 0, below 1000'):
-        Alibi(exponent)

@@ -29,7 +29,6 @@ from nope.positions import (
     Sinusoidal,
     Split,
     T5Bias,
-    TemperedNoPE,
     Unscaled,
     Yarn,
 )
@@ -49,7 +48,6 @@ SCALINGS: dict[str, Scaling] = {
 }
 ENCODINGS: dict[str, Position] = {
     'none': NoPE(),
-    'tempered': TemperedNoPE(span=4),
     'rotary': Rotary(),
     'alibi': Alibi(),
     't5': T5Bias(buckets=8, max_distance=12),

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 from nope.positions import Learned, Table
 from tests.positions import cases
@@ -25,8 +24,3 @@ def test_a_position_without_a_row_is_not_another_ones() -> None:
 def test_its_table_has_a_row_for_every_position() -> None:
     assert Learned(10).table(8, 4) == Table((10, 8), ('positions', 'embed'), neutral=True)
     assert Learned(10).longest == 10 and Learned(10).embeds
-
-
-def test_a_table_without_rows_is_refused() -> None:
-    with pytest.raises(ValueError, match=r'^size is 0; it must be at least 1'):
-        Learned(0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import jax
+import jax.numpy as jnp
 import pytest
 
 from nope.model import LayerKind
@@ -46,6 +47,13 @@ def test_what_is_added_to_the_embeddings_stands_in_no_split_and_no_pattern() -> 
         Split(Ramp())
     with pytest.raises(FieldError, match=r'pattern\[0\].*ramp.*layers cannot differ'):
         tiny.model(layers=2, pattern=(LayerKind(Ramp()), LayerKind(NoPE())))
+
+
+def test_an_encoding_that_overrides_nothing_adds_nothing() -> None:
+    x_BTNH = jnp.ones((2, 5, 4, 8))
+    assert all(x is x_BTNH for x in NoPE().encode(x_BTNH, x_BTNH, jnp.arange(5)[None], 5))
+    assert NoPE().embed(x_BTNH[..., 0], jnp.arange(5)[None], None).shape == (2, 5, 4)
+    assert NoPE().table(32, 4) is None and NoPE().bias(4, None) is None and NoPE().longest is None
 
 
 def test_what_acts_on_queries_stands_in_both() -> None:

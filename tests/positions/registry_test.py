@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import math
 from typing import Any
 
 import jax
@@ -30,7 +31,6 @@ from nope.positions import (
     Sinusoidal,
     Split,
     T5Bias,
-    TemperedNoPE,
     Unscaled,
     Yarn,
     from_section,
@@ -87,8 +87,6 @@ def test_the_tests_have_one_of_every_kind() -> None:
     ('section', 'expected'),
     [
         ({'kind': 'none'}, NoPE()),
-        ({'kind': 'tempered'}, TemperedNoPE(0.1, 8192)),
-        ({'kind': 'tempered', 'rate': 1, 'span': 16}, TemperedNoPE(1.0, 16)),
         ({'kind': 'rotary'}, Rotary(10_000.0)),
         (
             {'kind': 'rotary', 'base': 500, 'dims': 16, 'interleaved': True},
@@ -173,9 +171,9 @@ def test_the_section_is_left_as_it_was() -> None:
 @pytest.mark.parametrize(
     ('section', 'message'),
     [
-        ({}, r'position\.kind is None; accepted: none, tempered, rotary, alibi, t5, sin.*, learn'),
-        ({'kind': 'rope'}, r"runs\.a\.model\.position\.kind is 'rope'; accepted: none, temp"),
-        ({'kind': ['none']}, r"position\.kind is \['none'\]; accepted: none, tempered"),
+        ({}, r'position\.kind is None; accepted: none, rotary, alibi, t5, sin.*, learn'),
+        ({'kind': 'rope'}, r"runs\.a\.model\.position\.kind is 'rope'; accepted: none, rotary"),
+        ({'kind': ['none']}, r"position\.kind is \['none'\]; accepted: none, rotary"),
         ({'kind': 'none', 'base': 1.0}, r'position\.base is unknown for NoPE; accepted: kind$'),
         ({'kind': 'alibi', 'slope': 1}, r'position\.slope is unknown .*: kind, max_exponent'),
         ({'kind': 't5', 'scaling': {'kind': 'none'}}, r'position\.scaling is unknown for T5Bias'),
@@ -187,6 +185,15 @@ def test_the_section_is_left_as_it_was() -> None:
         ({'kind': 'alibi', 'max_exponent': None}, r'max_exponent is None; accepted is float'),
         ({'kind': 'sinusoidal', 'layout': 1}, r'position\.layout is 1; accepted is str'),
         ({'kind': 'rotary', 'interleaved': 1}, r'position\.interleaved is 1; accepted is bool'),
+        *(
+            ({'kind': 'alibi', 'max_exponent': value}, r'max_exponent is .*; accepted: above 0, be')
+            for value in (0.0, -1.0, 1000.0, math.nan, math.inf)
+        ),
+        ({'kind': 'learned', 'size': 0}, r'position\.size is 0; it must be at least 1'),
+        ({'kind': 'sinusoidal', 'layout': 'pairs'}, r"layout is 'pairs'; accepted: halves, inter"),
+        ({'kind': 'sinusoidal', 'base': 0}, r'position\.base is 0.0; it must be finite and above'),
+        ({'kind': 't5', 'buckets': 1}, r'position\.buckets is 1; it must be at least 2'),
+        ({'kind': 't5', 'max_distance': 16}, r'max_distance is 16; it must be above half of buck'),
         ({'kind': 'rotary', 'base': -1}, r'position\.base is -1.0; it must be finite and above 0'),
         ({'kind': 'rotary', 'dims': -2}, r'position\.dims is -2; accepted: an even number from 4'),
         ({'kind': 'rotary', 'dims': 0}, r'position\.dims is 0; accepted: .*, or None for all'),
@@ -217,6 +224,9 @@ def test_errors_name_the_field_and_what_is_accepted(section: dict[str, Any], mes
         made(**section)
 
 
+BY_PARTS = {'kind': 'by_parts', 'factor': 2.0}
+
+
 @pytest.mark.parametrize('section', ['rotary', None, [('kind', 'none')]])
 def test_a_section_is_a_mapping(section: Any) -> None:
     with pytest.raises(ValueError, match=r"^runs\.a\.model\.position is .*; .* {'kind': NAME, "):
@@ -235,6 +245,17 @@ def test_a_section_is_a_mapping(section: Any) -> None:
         ({'kind': 'none', 'factor': 2.0}, r'scaling\.factor is unknown for Unscaled; .*: kind$'),
         ({'kind': 'linear', 'factor': True}, r'scaling\.factor is True; accepted is float'),
         ({'kind': 'linear', 'factor': 0}, r'scaling\.factor is 0.0; it must be finite and above'),
+        (BY_PARTS | {'ramp': 'steps'}, r"scaling\.ramp is 'steps'; accepted: dimensions, turns"),
+        (BY_PARTS | {'fast': 1.0}, r'scaling\.fast is 1.0; it must be above slow, 1.0'),
+        (BY_PARTS | {'slow': 0.0}, r'scaling\.slow is 0.0; it must be finite and above 0'),
+        (
+            {'kind': 'llama3', 'factor': 8.0, 'low': 2.0, 'high': 1.0},
+            r'scaling\.high is 1.0; it must be above low, 2.0',
+        ),
+        (
+            {'kind': 'longrope', 'short': (1.0,), 'long': (-1.0,)},
+            r'scaling\.long is -1.0; it must be finite and above 0',
+        ),
         ({'kind': 'ntk', 'factor': float('nan')}, r'scaling\.factor is nan; it must be finite'),
         ({'kind': 'yarn', 'factor': 2.0, 'multiplier': '2'}, r"scaling\.multiplier is '2'; acc"),
         ({'kind': 'yarn', 'factor': 2.0, 'multiplier': -1}, r'scaling\.multiplier is -1.0; it mu'),
@@ -262,4 +283,3 @@ def test_descriptions_tell_them_apart() -> None:
     described = [p.describe() for p in [*cases.ENCODINGS.values(), *rotary[1:]]]
     assert len(set(described)) == len(described)
     assert {p.describe().split(',')[0] for p in rotary} == {'rotary'}
-    assert {p.describe().split(',')[0] for p in (NoPE(), TemperedNoPE())} == {'none'}

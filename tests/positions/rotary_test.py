@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import math
-from typing import Any
-
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -123,34 +120,6 @@ def test_the_pairs_that_turn_are_rounded_down(share: float, head_dim: int, pairs
 def test_a_share_of_all_pairs_leaves_the_identity_as_it_was() -> None:
     assert 'share' not in plain(Rotary(share=1.0))
     assert plain(Rotary(share=0.5))['share'] == 0.5
-
-
-@pytest.mark.parametrize(('rate', 'span'), [(0.1, 8), (0.5, 1), (0.1, T)])
-def test_queries_grow_by_the_number_of_whole_spans_before_them(rate: float, span: int) -> None:
-    """And keys do not; in the first span queries are those of the rotation alone."""
-    x_BTNH = cases.normal(0, 1, T, 2, H)
-    plain_q, plain_k = cases.encode(Rotary(), x_BTNH, x_BTNH, POSITIONS_BT, T)
-    grown_q, grown_k = cases.encode(Rotary(rate=rate, span=span), x_BTNH, x_BTNH, POSITIONS_BT, T)
-    factor_T = [1 + rate * math.log(1 + position // span) for position in range(T)]
-    expected = np.asarray(plain_q) * np.array(factor_T)[:, None, None]
-    np.testing.assert_allclose(grown_q, expected, rtol=1e-5, atol=1e-6)
-    np.testing.assert_array_equal(grown_q[:, :span], plain_q[:, :span])
-    np.testing.assert_array_equal(grown_k, plain_k)
-
-
-def test_queries_that_do_not_grow_leave_the_identity_as_it_was() -> None:
-    assert not {'rate', 'span'} & plain(Rotary()).keys()
-    found = plain(Rotary(rate=0.1, span=64))
-    assert (found['rate'], found['span']) == (0.1, 64)
-
-
-@pytest.mark.parametrize(
-    ('fields', 'message'),
-    [({'rate': math.inf}, r'^rate is inf; it must be finite'), ({'span': 0}, r'^span is 0')],
-)
-def test_growth_without_a_number_or_a_span_is_refused(fields: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Rotary(**fields)
 
 
 @each_layout

@@ -46,10 +46,3 @@ def test_vectors_are_added_to_the_embeddings_in_their_dtype() -> None:
     np.testing.assert_allclose(found, x_BTD + vectors, rtol=1e-6)
     half = Sinusoidal().embed(x_BTD.astype(jnp.bfloat16), jnp.asarray(POSITIONS_BT), None)
     assert half.dtype == jnp.bfloat16
-
-
-def test_errors_name_the_field_and_what_is_accepted() -> None:
-    with pytest.raises(ValueError, match=r"layout is 'pairs'; accepted: halves, interleaved"):
-        Sinusoidal(layout='pairs')
-    with pytest.raises(ValueError, match=r'base is 0.0; it must be finite and above 0'):
-        Sinusoidal(base=0.0)

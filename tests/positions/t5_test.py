@@ -41,18 +41,3 @@ def test_the_bias_of_a_distance_is_its_buckets_row() -> None:
 
 def test_the_table_is_one_for_all_layers() -> None:
     assert T5Bias().table(768, 12) == Table((32, 12), ('buckets', 'heads'), 768**-0.5, neutral=True)
-
-
-@pytest.mark.parametrize(
-    ('buckets', 'distance', 'message'),
-    [
-        (1, 128, r'^buckets is 1; it must be at least 2'),
-        (32, 16, r'^max_distance is 16; it must be above half of buckets, 16'),
-        (0, 0, r'^buckets is 0; '),
-    ],
-)
-def test_too_few_buckets_or_too_short_a_distance_is_refused(
-    buckets: int, distance: int, message: str
-) -> None:
-    with pytest.raises(ValueError, match=message):
-        T5Bias(buckets, distance)

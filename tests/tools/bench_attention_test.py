@@ -9,12 +9,12 @@ import time
 
 import pytest
 
-from nope.attention.cases import Case, abstract_inputs, make_inputs
+from nope.attention.cases import Trial, abstract_inputs, make_inputs
 from tests.attention.devices import on_device
 from tests.tools.loading import load
 
 tool = load('bench_attention')
-CASE = Case('tiny', 1, 32, 32, 2, 1, 8)
+CASE = Trial('tiny', 1, 32, 32, 2, 1, 8)
 
 
 def lines(capsys: pytest.CaptureFixture[str]) -> list[dict]:
@@ -63,7 +63,7 @@ def test_a_program_that_fails_when_it_runs_leaves_the_others(
 def test_the_control_runs_in_the_passes_that_it_has(
     device: str, kind: str, changed: dict, runs: bool
 ) -> None:
-    case = dataclasses.replace(Case('', 1, 256, 256, 4, 2, 64, dtype='bfloat16'), **changed)
+    case = dataclasses.replace(Trial('', 1, 256, 256, 4, 2, 64, dtype='bfloat16'), **changed)
     with on_device(device, 'gpu'):
         found = tool.implementations(case, abstract_inputs(case), kind, [])
     assert ('jax_hopper' in found) == runs

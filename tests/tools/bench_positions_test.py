@@ -39,4 +39,4 @@ def test_an_unknown_encoding_is_refused(
     monkeypatch.setattr('sys.argv', ['bench_positions.py', '--only=rope'])
     with pytest.raises(SystemExit):
         tool.main()
-    assert '--only=rope is no encoding; accepted: none, tempered, rotary' in capsys.readouterr().err
+    assert '--only=rope is no encoding; accepted: none, rotary' in capsys.readouterr().err

@@ -11,13 +11,13 @@ import pytest
 
 from nope.attention import block_sizes
 from nope.attention.api import BACKENDS
-from nope.attention.cases import Case, make_inputs
+from nope.attention.cases import Trial, make_inputs
 from nope.attention.pallas_gpu import PallasGpu
 from nope.attention.pallas_gpu.programs import Blocks
 from tests.tools.loading import load
 
 tool = load('tune_attention')
-CASE = Case('tiny', 1, 40, 40, 2, 1, 16)
+CASE = Trial('tiny', 1, 40, 40, 2, 1, 16)
 NOW = (16, 32, 4, 1)
 
 

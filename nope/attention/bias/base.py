@@ -36,8 +36,8 @@ class Bias(abc.ABC):
     def by_distance(self, distance_D: jax.Array) -> jax.Array:
         """Addends m at each of the distances, float32 [N, D] (float64 for such parameters).
 
-        Distances of keys behind the query are negative. What these get is masked, but has to be
-        finite, as has its gradient: 0 times what is not is no number."""
+        Distances of keys behind the query are negative. Masked distances need finite values and
+        gradients too, since 0 times infinity is no number."""
 
     def factors_by_distance(self, distance_D: jax.Array) -> jax.Array | None:
         """The factors a of the products at each of the distances, as `by_distance`; None where

@@ -17,9 +17,9 @@ from nope.attention.bias.base import Bias, check_by_head, precise
 )
 @dataclasses.dataclass(frozen=True)
 class SandwichBias(Bias):
-    """scale_n sum_i (cos(distance / base^(2i / dims)) - 1), i = 0 .. dims / 2 - 1: the product of
-    two sinusoidal position vectors (Chi et al., 2023, arXiv:2212.10356) less that of one with
-    itself, which all logits of a query share.
+    """scale_n sum_i (cos(distance / base^(2i / dims)) - 1), i = 0 .. dims / 2 - 1. It is the
+    product of two sinusoidal position vectors (Chi et al., 2023, arXiv:2212.10356). The product of
+    one with itself, which all logits of a query share, is subtracted.
 
     scales_N: float, [N]. dims: even, 2 or more. base: above 0.
     """

@@ -1,11 +1,11 @@
 """Chunked attention kernel: memory linear in length on any device, forward and backward.
 
 Queries and keys are cut into blocks. A scan goes over the query blocks; for each, the last key
-block that it sees comes first, and an online softmax joins those before it. Only blocks that a
-rule cuts through (the diagonal, the edge of a window, the end of the keys) are masked, and blocks
-out of sight are never visited. A sequence of one block runs without any loop, a few queries as
-`decode` says. Logits exist for one pair of blocks at a time, and again in the backward pass. So do
-biases, which come as one number per distance, or per head and key, and leave their gradient as one.
+block that it sees comes first, and an online softmax joins those before it. Only blocks on the
+diagonal, at the edge of a window or at the end of the keys are masked. Blocks out of sight are
+never visited. A sequence of one block runs without any loop, a few queries as `decode` says. Logits
+exist for one pair of blocks at a time, and again in the backward pass. So do biases, which come as
+one number per distance, or per head and key, and leave their gradient as one.
 
 The running sums and the gradients are those that `flash` derives.
 """

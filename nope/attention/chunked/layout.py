@@ -1,8 +1,8 @@
 """Block layout of queries and keys in chunked attention.
 
-C query blocks, D key blocks. R = G * q_block rows of a query block share one key/value head
-(row r is query r % q_block of head group r // q_block), so that grouped queries are one larger
-matrix product and no key is repeated. B and K stay separate axes: each can be sharded.
+C query blocks, D key blocks. R = G * q_block rows of a query block share one key/value head. Row r
+is query r % q_block of head r // q_block of the group. So grouped queries are one larger matrix
+product and no key is repeated. B and K stay separate axes: each can be sharded.
 """
 
 from __future__ import annotations

@@ -41,8 +41,9 @@ def _threshold(halves: jax.Array) -> jax.Array:
     """tau, [..., 1], of rows whose largest entry is 0; any number for rows without.
 
     Newton's method on n(tau) = ||max(z - tau, 0)|| - 1 from tau = -1: n is convex and falls, so
-    that steps from the left never pass its zero, and nearly straight, so that they are few. Sorting
-    finds the same number in 20 times the time. A row stops by itself: no other one changes it.
+    that steps from the left never pass its zero. It is nearly straight, so that few steps are
+    needed. Sorting finds the same number in 20 times the time. A row stops by itself: no other one
+    changes it.
     """
     slack = 4 * jnp.finfo(halves.dtype).eps
 

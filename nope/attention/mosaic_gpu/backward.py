@@ -12,11 +12,7 @@ import jax.numpy as jnp
 
 from nope.attention.flash import BEYOND, Rows
 from nope.attention.mosaic_gpu.arrays import pad
-from nope.attention.mosaic_gpu.parts import (
-    LN2,
-    LOG2E,
-    product,
-)
+from nope.attention.mosaic_gpu.parts import LN2, LOG2E, HopperRefs, HopperShape, product
 
 
 def stack_rows(rows: Rows, queries: int, *, biased: bool) -> jax.Array:
@@ -79,6 +75,6 @@ def two_products(shape, q, k, d_out, v, rows, score, use, *, apart):
     return product(shape, q, k, second)
 
 
-def apart_for_registers(shape, key_bias, slopes):
+def apart_for_registers(shape: HopperShape, refs: HopperRefs) -> bool:
     """Whether a kernel begins its products `apart`: a bias at a wide head dim."""
-    return shape.head_dim > 64 and not (key_bias is None and slopes is None)
+    return shape.head_dim > 64 and refs.biased

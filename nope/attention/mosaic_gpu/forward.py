@@ -18,7 +18,6 @@ from nope.attention.blocks import module_of, sweep
 from nope.attention.flash import FLOOR, HIDDEN
 from nope.attention.mosaic_gpu.arrays import Arrays
 from nope.attention.mosaic_gpu.parts import (
-    BY_ROW,
     COMPUTE,
     COMPUTE_REGISTERS,
     LN2,
@@ -27,15 +26,18 @@ from nope.attention.mosaic_gpu.parts import (
     MEMORY_REGISTERS,
     ROWS,
     TILE,
-    Shape,
+    HopperRefs,
+    HopperShape,
+    Tile,
     biased,
     by_row,
     grid,
+    ids_of,
     launch,
-    load_global,
     load_slot,
     plgpu,
     product,
+    slope_of,
     tile_of_queries,
     tiles,
     visible,
@@ -45,7 +47,7 @@ from nope.attention.mosaic_gpu.parts import (
 
 
 def forward(
-    shape: Shape, arrays: Arrays
+    shape: HopperShape, arrays: Arrays
 ) -> tuple[jax.Array, jax.Array, jax.Array | None, jax.Array | None]:
     """out [B, T, N, H], lse, entropy and largest logit [B, N, T]."""
     block, stages = shape.blocks.step, shape.stages(held=TILE)
@@ -84,164 +86,180 @@ def forward(
     return results['out'], results['lse'], results.get('entropy'), results.get('max_logit')
 
 
-def attention_forward(
-    shape, *, q, k, v, out, lse, q_smem, k_smem, v_smem, lse_smem, q_ready, k_ready, v_ready,
-    k_free, v_free, turn, key_bias=None, bias_smem=None, slopes=None, q_ids=None, kv_ids=None,
-    ids_smem=None, offset=None, entropy=None, entropy_smem=None, max_logit=None, max_smem=None,
-):  # fmt: skip
+def attention_forward(shape: HopperShape, refs: HopperRefs) -> None:
     """A tile of queries of one head."""
-    block, stages = shape.blocks.step, k_smem.shape[0]
-    tile = tile_of_queries(shape, offset)
-    batch, head, wg, _, position, seen = tile
+    tile = tile_of_queries(shape, refs.offset)
+    pl.when(tile.wg == MEMORY)(lambda: _copy(shape, refs, tile))
+    pl.when(tile.wg < COMPUTE)(lambda: _compute(shape, refs, tile))
 
-    def slot_of(j):
-        return lax.rem(j - seen.begin, jnp.int32(stages))
 
-    @pl.when(wg == MEMORY)
-    def copy():
-        plgpu.set_max_registers(MEMORY_REGISTERS, action='decrease')
-        for w in range(COMPUTE):
-            plgpu.copy_gmem_to_smem(q.at[batch, tile.rows(w), head], q_smem.at[w], q_ready.at[w])
-        kv_head = lax.div(head, jnp.int32(shape.group))
+def _slot(refs: HopperRefs, tile: Tile, j: jax.Array) -> jax.Array:
+    return lax.rem(j - tile.seen.begin, jnp.int32(refs.k_smem.shape[0]))
 
-        def fetch(j, _):
-            slot, keys = slot_of(j), pl.ds(j * block, block)
-            used = j - seen.begin >= stages
-            pl.when(used)(lambda: plgpu.barrier_wait(k_free.at[slot]))
-            plgpu.copy_gmem_to_smem(k.at[batch, keys, kv_head], k_smem.at[slot], k_ready.at[slot])
-            if key_bias is not None:
-                line = key_bias.at[batch, head, keys]
-                plgpu.copy_gmem_to_smem(line, bias_smem.at[slot], k_ready.at[slot])
-            if kv_ids is not None:
-                plgpu.copy_gmem_to_smem(kv_ids.at[batch, keys], ids_smem.at[slot], k_ready.at[slot])
-            pl.when(used)(lambda: plgpu.barrier_wait(v_free.at[slot]))
-            plgpu.copy_gmem_to_smem(v.at[batch, keys, kv_head], v_smem.at[slot], v_ready.at[slot])
 
-        lax.fori_loop(seen.begin, seen.end, fetch, None)
+def _copy(shape: HopperShape, refs: HopperRefs, tile: Tile) -> None:
+    """The queries once, and the keys and values of one block after the other."""
+    block, stages = shape.blocks.step, refs.k_smem.shape[0]
+    batch, head, _, _, _, seen = tile
+    copy = plgpu.copy_gmem_to_smem
+    plgpu.set_max_registers(MEMORY_REGISTERS, action='decrease')
+    for w in range(COMPUTE):
+        copy(refs.q.at[batch, tile.rows(w), head], refs.q_smem.at[w], refs.q_ready.at[w])
+    kv_head = lax.div(head, jnp.int32(shape.group))
 
-    @pl.when(wg < COMPUTE)
-    def compute():
-        plgpu.set_max_registers(COMPUTE_REGISTERS, action='increase')
-        size = (ROWS, block)
-        slope = None if slopes is None else slopes[head]
-        q_ids_T = None
-        if q_ids is not None:
-            q_ids_T = load_global(q_ids.at[batch, tile.rows(wg)], BY_ROW)
-        plgpu.barrier_wait(q_ready.at[wg])
+    def fetch(j, _):
+        slot, keys = _slot(refs, tile, j), pl.ds(j * block, block)
+        used, filled = j - seen.begin >= stages, refs.k_ready.at[slot]
+        pl.when(used)(lambda: plgpu.barrier_wait(refs.k_free.at[slot]))
+        copy(refs.k.at[batch, keys, kv_head], refs.k_smem.at[slot], filled)
+        if refs.key_bias is not None:
+            copy(refs.key_bias.at[batch, head, keys], refs.bias_smem.at[slot], filled)
+        if refs.kv_ids is not None:
+            copy(refs.kv_ids.at[batch, keys], refs.ids_smem.at[slot], filled)
+        pl.when(used)(lambda: plgpu.barrier_wait(refs.v_free.at[slot]))
+        copy(refs.v.at[batch, keys, kv_head], refs.v_smem.at[slot], refs.v_ready.at[slot])
 
-        def take_turns():
-            plgpu.barrier_arrive(turn)
-            plgpu.barrier_wait(turn)
+    lax.fori_loop(seen.begin, seen.end, fetch, None)
 
-        def wait_for_keys(j):
-            pl.when(j < seen.end)(lambda: plgpu.barrier_wait(k_ready.at[slot_of(j)]))
 
-        def softmax(j, logits_TS, cut, max_T, norm_T, energy_T):
-            """The weights of block j, the factor of those before, and the row's sums."""
-            slot = slot_of(j)
-            logits_TS = biased(
-                shape, logits_TS, bias_smem, slot, slope, lambda: j * block - position
-            )
-            if cut:
-                ids_S = load_slot(shape, ids_smem, slot)
-                seen_TS = visible(shape, size, 0, position + wg * ROWS, j * block, q_ids_T, ids_S)
-                logits_TS = jnp.where(seen_TS, logits_TS, HIDDEN)
-            plgpu.barrier_arrive(k_free.at[slot])
-            # In units of ln 2 from here on.
-            new_max_T = jnp.maximum(max_T, jnp.max(logits_TS, axis=1) * LOG2E)
-            moved_T = max_T - new_max_T
-            decay_T = jnp.exp2(moved_T)
-            shifted_TS = logits_TS * LOG2E - by_row(new_max_T, size)
-            weights_TS = jnp.exp2(shifted_TS)
-            if energy_T is not None:
-                # sum_j p_j (s_j - m); its old terms get the new maximum.
-                energy_T = decay_T * (energy_T + norm_T * moved_T)
-                energy_T += jnp.sum(weights_TS * shifted_TS, axis=1)
-            norm_T = norm_T * decay_T + jnp.sum(weights_TS, axis=1)
-            return weights_TS, decay_T, (new_max_T, norm_T, energy_T)
+def _softmax(shape, refs, tile, j, logits_TS, cut, rows, slope, q_ids_T):
+    """The weights of block j, the factor of those before, and the row's sums."""
+    block, slot = shape.blocks.step, _slot(refs, tile, j)
+    size, (max_T, norm_T, energy_T) = (ROWS, block), rows
+    logits_TS = biased(
+        shape, logits_TS, refs.bias_smem, slot, slope, lambda: j * block - tile.position
+    )
+    if cut:
+        ids_S = load_slot(shape, refs.ids_smem, slot)
+        first = tile.position + tile.wg * ROWS
+        seen_TS = visible(shape, size, 0, first, j * block, q_ids_T, ids_S)
+        logits_TS = jnp.where(seen_TS, logits_TS, HIDDEN)
+    plgpu.barrier_arrive(refs.k_free.at[slot])
+    # In units of ln 2 from here on.
+    new_max_T = jnp.maximum(max_T, jnp.max(logits_TS, axis=1) * LOG2E)
+    moved_T = max_T - new_max_T
+    decay_T = jnp.exp2(moved_T)
+    shifted_TS = logits_TS * LOG2E - by_row(new_max_T, size)
+    weights_TS = jnp.exp2(shifted_TS)
+    if energy_T is not None:
+        # sum_j p_j (s_j - m); its old terms get the new maximum.
+        energy_T = decay_T * (energy_T + norm_T * moved_T)
+        energy_T += jnp.sum(weights_TS * shifted_TS, axis=1)
+    norm_T = norm_T * decay_T + jnp.sum(weights_TS, axis=1)
+    return weights_TS, decay_T, (new_max_T, norm_T, energy_T)
 
-        def first(j, carry):
-            """Weights of the first block: there are no values to weigh meanwhile."""
-            total_TH, _, rows = carry
-            slot = slot_of(j)
 
-            def weights(logits):
-                take_turns()
-                return softmax(j, logits(0), shape.segmented or any(seen.cut), *rows)
+def _compute(shape: HopperShape, refs: HopperRefs, tile: Tile) -> None:
+    """Rows of a warpgroup: their weights block after block, and the values under them."""
+    _, head, wg, _, _, seen = tile
+    plgpu.set_max_registers(COMPUTE_REGISTERS, action='increase')
+    slope, q_ids_T = slope_of(refs, head), ids_of(refs.q_ids, tile)
+    plgpu.barrier_wait(refs.q_ready.at[wg])
+    queries = refs.q_smem.at[wg]
 
-            plgpu.barrier_wait(k_ready.at[slot])
-            weights_TS, _, rows = product(shape, q_smem.at[wg], k_smem.at[slot], weights)
-            plgpu.barrier_arrive(turn)
-            wait_for_keys(j + 1)
-            plgpu.barrier_wait(turn)
-            return total_TH, weights_TS.astype(shape.dtype), rows
+    def softmax(j, logits_TS, cut, rows):
+        return _softmax(shape, refs, tile, j, logits_TS, cut, rows, slope, q_ids_T)
 
-        def step(j, carry, cut):
-            """Weights of a block, while the tensor cores weigh the values of the one before."""
-            total_TH, half_TS, rows = carry
-            slot, before = slot_of(j), slot_of(j - 1)
+    def take_turns():
+        plgpu.barrier_arrive(refs.turn)
+        plgpu.barrier_wait(refs.turn)
 
-            def weights(logits):
-                plgpu.barrier_wait(v_ready.at[before])
+    def wait_for_keys(j):
+        ready = refs.k_ready
+        pl.when(j < seen.end)(lambda: plgpu.barrier_wait(ready.at[_slot(refs, tile, j)]))
 
-                def softmax_meanwhile(total):
-                    take_turns()
-                    weights_TS, decay_T, new_rows = softmax(j, logits(1), cut, *rows)
-                    # The assembler moves the next wait up, but not across this branch.
-                    wait_for_keys(j + 1)
-                    new_total_TH = total(0)
-                    plgpu.barrier_arrive(v_free.at[before])
-                    plgpu.barrier_arrive(turn)
-                    # Not sooner: those before are an operand until then.
-                    new_half_TS = weights_TS.astype(shape.dtype)
-                    new_total_TH *= by_row(decay_T, new_total_TH.shape)
-                    plgpu.barrier_wait(turn)
-                    return new_total_TH, new_half_TS, new_rows
+    def first(j, carry):
+        """Weights of the first block: there are no values to weigh meanwhile."""
+        total_TH, _, rows = carry
+        slot = _slot(refs, tile, j)
 
-                return weigh(shape, half_TS, v_smem.at[before], softmax_meanwhile, total_TH)
-
-            return product(shape, q_smem.at[wg], k_smem.at[slot], weights)
-
-        def last(j, carry):
-            """The values of the last block."""
-            total_TH, half_TS, rows = carry
-            slot = slot_of(j)
-
-            def weighed(total):
-                take_turns()
-                return total(0)
-
-            plgpu.barrier_wait(v_ready.at[slot])
-            total_TH = weigh(shape, half_TS, v_smem.at[slot], weighed, total_TH)
+        def weights(logits):
             take_turns()
-            return total_TH, half_TS, rows
+            return softmax(j, logits(0), shape.segmented or any(seen.cut), rows)
 
-        energy_T = zeros(ROWS) if shape.rules.entropy else None
-        rows = zeros(ROWS) + FLOOR, zeros(ROWS), energy_T
-        carry = zeros(ROWS, shape.head_dim), zeros(*size).astype(shape.dtype), rows
-        xp = module_of(seen.begin, seen.end)
-        second = xp.minimum(seen.begin + 1, seen.end)
-        pl.when(wg == 1)(take_turns)
-        carry = lax.fori_loop(seen.begin, second, first, carry)
-        carry = sweep(seen.within(second, seen.end), step, carry, cut_all=shape.segmented)
-        carry = lax.fori_loop(xp.maximum(seen.end - 1, seen.begin), seen.end, last, carry)
-        total_TH, _, (max_T, norm_T, energy_T) = carry
-        pl.when(wg == 0)(take_turns)
+        plgpu.barrier_wait(refs.k_ready.at[slot])
+        weights_TS, _, rows = product(shape, queries, refs.k_smem.at[slot], weights)
+        plgpu.barrier_arrive(refs.turn)
+        wait_for_keys(j + 1)
+        plgpu.barrier_wait(refs.turn)
+        return total_TH, weights_TS.astype(shape.dtype), rows
 
-        any_T = norm_T > 0
-        norm_T = jnp.where(any_T, norm_T, 1.0)
-        share_T, log_T = 1 / norm_T, jnp.log(norm_T)
-        q_smem.at[wg][...] = (total_TH * by_row(share_T, total_TH.shape)).astype(shape.dtype)
-        lse_smem.at[wg][...] = jnp.where(any_T, max_T * LN2 + log_T, -jnp.inf)
-        if energy_T is not None:
-            entropy_smem.at[wg][...] = log_T - energy_T * share_T * LN2
-        if max_smem is not None:
-            max_smem.at[wg][...] = jnp.where(any_T, max_T * LN2, -jnp.inf)
-        plgpu.commit_smem()
-        plgpu.copy_smem_to_gmem(q_smem.at[wg], out.at[batch, tile.rows(wg), head])
-        plgpu.copy_smem_to_gmem(lse_smem.at[wg], lse.at[batch, head, tile.rows(wg)])
-        if entropy is not None:
-            plgpu.copy_smem_to_gmem(entropy_smem.at[wg], entropy.at[batch, head, tile.rows(wg)])
-        if max_logit is not None:
-            plgpu.copy_smem_to_gmem(max_smem.at[wg], max_logit.at[batch, head, tile.rows(wg)])
-        plgpu.wait_smem_to_gmem(0)
+    def step(j, carry, cut):
+        """Weights of a block, while the tensor cores weigh the values of the one before."""
+        total_TH, half_TS, rows = carry
+        slot, before = _slot(refs, tile, j), _slot(refs, tile, j - 1)
+
+        def weights(logits):
+            plgpu.barrier_wait(refs.v_ready.at[before])
+
+            def softmax_meanwhile(total):
+                take_turns()
+                weights_TS, decay_T, new_rows = softmax(j, logits(1), cut, rows)
+                # The assembler moves the next wait up, but not across this branch.
+                wait_for_keys(j + 1)
+                new_total_TH = total(0)
+                plgpu.barrier_arrive(refs.v_free.at[before])
+                plgpu.barrier_arrive(refs.turn)
+                # Not sooner: those before are an operand until then.
+                new_half_TS = weights_TS.astype(shape.dtype)
+                new_total_TH *= by_row(decay_T, new_total_TH.shape)
+                plgpu.barrier_wait(refs.turn)
+                return new_total_TH, new_half_TS, new_rows
+
+            return weigh(shape, half_TS, refs.v_smem.at[before], softmax_meanwhile, total_TH)
+
+        return product(shape, queries, refs.k_smem.at[slot], weights)
+
+    def last(j, carry):
+        """The values of the last block."""
+        total_TH, half_TS, rows = carry
+        slot = _slot(refs, tile, j)
+
+        def weighed(total):
+            take_turns()
+            return total(0)
+
+        plgpu.barrier_wait(refs.v_ready.at[slot])
+        total_TH = weigh(shape, half_TS, refs.v_smem.at[slot], weighed, total_TH)
+        take_turns()
+        return total_TH, half_TS, rows
+
+    energy_T = zeros(ROWS) if shape.rules.entropy else None
+    rows = zeros(ROWS) + FLOOR, zeros(ROWS), energy_T
+    total_TH = zeros(ROWS, shape.head_dim)
+    carry = total_TH, zeros(ROWS, shape.blocks.step).astype(shape.dtype), rows
+    xp = module_of(seen.begin, seen.end)
+    second = xp.minimum(seen.begin + 1, seen.end)
+    pl.when(wg == 1)(take_turns)
+    carry = lax.fori_loop(seen.begin, second, first, carry)
+    carry = sweep(seen.within(second, seen.end), step, carry, cut_all=shape.segmented)
+    carry = lax.fori_loop(xp.maximum(seen.end - 1, seen.begin), seen.end, last, carry)
+    total_TH, _, rows = carry
+    pl.when(wg == 0)(take_turns)
+    _write(shape, refs, tile, total_TH, rows)
+
+
+def _write(shape, refs, tile, total_TH, rows):
+    """A warpgroup's outputs."""
+    batch, head, wg, *_ = tile
+    max_T, norm_T, energy_T = rows
+    any_T = norm_T > 0
+    norm_T = jnp.where(any_T, norm_T, 1.0)
+    share_T, log_T = 1 / norm_T, jnp.log(norm_T)
+    refs.q_smem.at[wg][...] = (total_TH * by_row(share_T, total_TH.shape)).astype(shape.dtype)
+    refs.lse_smem.at[wg][...] = jnp.where(any_T, max_T * LN2 + log_T, -jnp.inf)
+    if energy_T is not None:
+        refs.entropy_smem.at[wg][...] = log_T - energy_T * share_T * LN2
+    if refs.max_smem is not None:
+        refs.max_smem.at[wg][...] = jnp.where(any_T, max_T * LN2, -jnp.inf)
+    plgpu.commit_smem()
+    plgpu.copy_smem_to_gmem(refs.q_smem.at[wg], refs.out.at[batch, tile.rows(wg), head])
+    by_query = (
+        (refs.lse_smem, refs.lse),
+        (refs.entropy_smem, refs.entropy),
+        (refs.max_smem, refs.max_logit),
+    )
+    for smem, gmem in by_query:
+        if smem is not None:
+            plgpu.copy_smem_to_gmem(smem.at[wg], gmem.at[batch, head, tile.rows(wg)])
+    plgpu.wait_smem_to_gmem(0)

@@ -20,7 +20,7 @@ from nope.attention.backend import Call, of_kernel
 from nope.attention.bias import AlibiBias
 from nope.attention.flash import Gradients, Operands, Rows, Rules, Wanted
 from nope.attention.mosaic_gpu.arrays import Arrays, pad, padded
-from nope.attention.mosaic_gpu.sizes import Blocks, blocks_of
+from nope.attention.mosaic_gpu.sizes import HopperBlocks, blocks_of
 from nope.attention.structure import AttentionOutput
 
 # The kernels' modules are imported where they are needed: theirs of JAX costs half a second, and
@@ -42,7 +42,7 @@ class MosaicGpu:
     by_slope: ClassVar[bool] = True
 
     interpret: bool = False
-    blocks: tuple[tuple[str, Blocks], ...] = ()
+    blocks: tuple[tuple[str, HopperBlocks], ...] = ()
 
     def forward(self, rules: Rules, operands: Operands) -> AttentionOutput:
         """Forward pass; see `nope.attention.flash.Kernel`."""
@@ -85,13 +85,13 @@ class MosaicGpu:
             d_slopes_N=by_key['d_slopes'][..., :S].sum((0, 2)) if wanted.slopes else None,
         )
 
-    def _blocks(self, kind_of_pass: str, operands: Operands) -> Blocks:
+    def _blocks(self, kind_of_pass: str, operands: Operands) -> HopperBlocks:
         itemsize, head_dim = operands.q_BTNH.dtype.itemsize, operands.q_BTNH.shape[3]
         return blocks_of(kind_of_pass, self.blocks, itemsize, head_dim)
 
     def _padded(self, kind_of_pass: str, rules: Rules, operands: Operands) -> tuple[Any, Arrays]:
-        """The `Shape` of a kernel, and the arrays of all."""
-        from nope.attention.mosaic_gpu.parts import Shape
+        """The `HopperShape` of a kernel, and the arrays of all."""
+        from nope.attention.mosaic_gpu.parts import HopperShape
 
         if operands.line_ND is not None:
             raise NotImplementedError('the Mosaic GPU kernels have no bias by distance but ALiBi')
@@ -101,7 +101,7 @@ class MosaicGpu:
         S, K = operands.k_BSKH.shape[1:3]
         queries, keys = -(-T // _TILE) * _TILE, -(-S // _TILE) * _TILE
         head_dim = next(size for size in _HEAD_DIMS if size >= H)
-        shape = Shape(
+        shape = HopperShape(
             self._blocks(kind_of_pass, operands), rules, self.interpret, B, queries, keys, S, N, K,
             head_dim, operands.q_BTNH.dtype, operands.q_ids_BT is not None,
         )  # fmt: skip

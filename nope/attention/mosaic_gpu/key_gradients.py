@@ -1,15 +1,16 @@
 """Kernel of `mosaic_gpu` for the gradients of k, v and what the logits have by key; see `backward`.
 
-It computes s^T and dP^T, so that P^T and ds^T are operands of the products dk = ds^T q and
-dv = P^T dout as they lie in the registers. It runs through all query heads of a group, and so
-writes the gradient of a key once; where that makes too few programs, several of them share a group,
-and what they write is added afterwards, in float32 and always in the same order. Products run while
-their warpgroup computes: dP while it takes exponentials, dv while it makes ds.
+It computes s^T and dP^T, so that P^T and ds^T are operands of the products dk = ds^T q and dv = P^T
+dout as they lie in the registers. It runs through all query heads of a group, and so writes the
+gradient of a key once. Where that makes too few programs, several share a group. Their gradients
+are added afterwards, in float32 and always in the same order. Products run while their warpgroup
+computes: dP while it takes exponentials, dv while it makes ds.
 """
 
 from __future__ import annotations
 
 import functools
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -29,10 +30,13 @@ from nope.attention.mosaic_gpu.parts import (
     MEMORY_REGISTERS,
     ROWS,
     TILE,
-    Shape,
+    HopperRefs,
+    HopperShape,
+    Tile,
     by_column,
     by_row,
     grid,
+    ids_of,
     launch,
     load,
     load_global,
@@ -53,7 +57,12 @@ ENOUGH_PROGRAMS = 256
 
 
 def key_gradients(
-    shape: Shape, arrays: Arrays, d_out_BTNH: jax.Array, rows_BNRT: jax.Array, *, wanted: Wanted
+    shape: HopperShape,
+    arrays: Arrays,
+    d_out_BTNH: jax.Array,
+    rows_BNRT: jax.Array,
+    *,
+    wanted: Wanted,
 ) -> dict[str, jax.Array]:
     """'d_k' and 'd_v', [B, S, K, H]; where wanted 'd_key_bias' and 'd_slopes', float32 [B, N, S],
     of the slopes what each key adds to the gradient of its head's."""
@@ -97,158 +106,173 @@ def key_gradients(
     return results
 
 
-def sharing(shape: Shape) -> int:
-    """Number of programs that share a tile of keys, each with as many heads of the group: the
-    fewest that make two programs for each multiprocessor. Under a causal rule the longest program
+def sharing(shape: HopperShape) -> int:
+    """Number of programs for a tile of keys, which divide the heads of the group. It is the
+    smallest that gives every multiprocessor two programs. Under a causal rule the longest program
     takes twice the mean, and with fewer the others would wait for it."""
     programs = shape.batch * shape.kv_heads * (shape.keys // TILE)
     parts = [n for n in range(1, shape.group + 1) if shape.group % n == 0]
     return next((n for n in parts if programs * n >= ENOUGH_PROGRAMS), shape.group)
 
 
-def attention_key_gradients(
-    shape, *, q, k, v, d_out, rows, d_k, d_v, q_smem, d_out_smem, k_smem, v_smem, rows_smem,
-    kv_ready, ready, free, key_bias=None, slopes=None, d_key_bias=None, d_slopes=None,
-    sums_smem=None, q_ids=None, kv_ids=None, ids_smem=None, offset=None,
-):  # fmt: skip
+def attention_key_gradients(shape: HopperShape, refs: HopperRefs) -> None:
     """A tile of keys of one key/value head, against the query heads of its group in turn."""
-    block, stages = shape.blocks.step, q_smem.shape[0]
-    tile = tile_of_keys(shape, offset)
-    batch, part, wg, _, first_position, seen = tile
+    tile = tile_of_keys(shape, refs.offset)
     members = shape.kv_heads * shape.group // lax.axis_size('head')
-    first_head = part * members  # of the query heads that this program runs through
-    kv_head = lax.div(first_head, jnp.int32(shape.group))
+    first_head = tile.head * members
+    run = Run(first_head, members, lax.div(first_head, jnp.int32(shape.group)))
+    pl.when(tile.wg == MEMORY)(lambda: _copy(shape, refs, tile, run))
+    pl.when(tile.wg < COMPUTE)(lambda: _compute(shape, refs, tile, run))
 
-    def turn_of(member, i):
+
+class Run(NamedTuple):
+    """Query heads that a program runs through: so many members of the group of a key/value head,
+    from the first on."""
+
+    first_head: jax.Array
+    members: int
+    kv_head: jax.Array
+
+    def slot_of(self, refs: HopperRefs, tile: Tile, member: jax.Array, i: jax.Array) -> jax.Array:
+        return lax.rem(self.turn_of(tile, member, i), jnp.int32(refs.q_smem.shape[0]))
+
+    def turn_of(self, tile: Tile, member: jax.Array, i: jax.Array) -> jax.Array:
         """Number of a query block among all that are worked on."""
-        return member * (seen.end - seen.begin) + i - seen.begin
+        return member * (tile.seen.end - tile.seen.begin) + i - tile.seen.begin
 
-    @pl.when(wg == MEMORY)
-    def copy():
-        plgpu.set_max_registers(MEMORY_REGISTERS, action='decrease')
-        for w in range(COMPUTE):
-            at = (batch, tile.rows(w), kv_head)
-            plgpu.copy_gmem_to_smem(k.at[at], k_smem.at[w], kv_ready.at[w])
-            plgpu.copy_gmem_to_smem(v.at[at], v_smem.at[w], kv_ready.at[w])
 
-        def fetch(member, i):
-            turn, queries = turn_of(member, i), pl.ds(i * block, block)
-            slot, head = lax.rem(turn, jnp.int32(stages)), first_head + member
-            pl.when(turn >= stages)(lambda: plgpu.barrier_wait(free.at[slot]))
-            filled = ready.at[slot]
-            plgpu.copy_gmem_to_smem(q.at[batch, queries, head], q_smem.at[slot], filled)
-            plgpu.copy_gmem_to_smem(d_out.at[batch, queries, head], d_out_smem.at[slot], filled)
-            plgpu.copy_gmem_to_smem(rows.at[batch, head, :, queries], rows_smem.at[slot], filled)
-            if q_ids is not None:
-                plgpu.copy_gmem_to_smem(q_ids.at[batch, queries], ids_smem.at[slot], filled)
+def _copy(shape: HopperShape, refs: HopperRefs, tile: Tile, run: Run) -> None:
+    """The keys and values once, and what there is of one block of queries after the other."""
+    block, stages = shape.blocks.step, refs.q_smem.shape[0]
+    batch, seen, copy = tile.batch, tile.seen, plgpu.copy_gmem_to_smem
+    plgpu.set_max_registers(MEMORY_REGISTERS, action='decrease')
+    for w in range(COMPUTE):
+        at = (batch, tile.rows(w), run.kv_head)
+        copy(refs.k.at[at], refs.k_smem.at[w], refs.kv_ready.at[w])
+        copy(refs.v.at[at], refs.v_smem.at[w], refs.kv_ready.at[w])
 
-        @pl.loop(0, members)
-        def each(member):
-            pl.loop(seen.begin, seen.end)(lambda i: fetch(member, i))
+    def fetch(member, i):
+        turn, queries = run.turn_of(tile, member, i), pl.ds(i * block, block)
+        slot, head = lax.rem(turn, jnp.int32(stages)), run.first_head + member
+        pl.when(turn >= stages)(lambda: plgpu.barrier_wait(refs.free.at[slot]))
+        filled = refs.ready.at[slot]
+        copy(refs.q.at[batch, queries, head], refs.q_smem.at[slot], filled)
+        copy(refs.d_out.at[batch, queries, head], refs.d_out_smem.at[slot], filled)
+        copy(refs.rows.at[batch, head, :, queries], refs.rows_smem.at[slot], filled)
+        if refs.q_ids is not None:
+            copy(refs.q_ids.at[batch, queries], refs.ids_smem.at[slot], filled)
 
-    @pl.when(wg < COMPUTE)
-    def compute():
-        plgpu.set_max_registers(COMPUTE_REGISTERS, action='increase')
-        size = (ROWS, block)
-        kv_ids_S = None
-        if kv_ids is not None:
-            kv_ids_S = load_global(kv_ids.at[batch, tile.rows(wg)], BY_ROW)
-        plgpu.barrier_wait(kv_ready.at[wg])
-        R = rows.shape[2]
-        # dv's product while ds is computed, unless there are too few registers.
-        apart = apart_for_registers(shape, key_bias, slopes)
-        early = shape.head_dim == 64 or (R == 2 and not apart)
+    @pl.loop(0, run.members)
+    def each(member):
+        pl.loop(seen.begin, seen.end)(lambda i: fetch(member, i))
 
-        def step(member, line_S, slope, i, sums, cut):
-            d_v_SH, d_k_SH, *by_key = sums
-            slot = lax.rem(turn_of(member, i), jnp.int32(stages))
-            plgpu.barrier_wait(ready.at[slot])
-            queries, d_out = q_smem.at[slot], d_out_smem.at[slot]
 
-            def firsts():
-                """Positions of the block's first query and key."""
-                return first_position + i * block, tile.number * TILE + wg * ROWS
+def _compute(shape: HopperShape, refs: HopperRefs, tile: Tile, run: Run) -> None:
+    """dk and dv of a warpgroup's keys, and the sums by key of each head."""
+    batch, _, wg, _, _, seen = tile
+    plgpu.set_max_registers(COMPUTE_REGISTERS, action='increase')
+    kv_ids_S = ids_of(refs.kv_ids, tile)
+    plgpu.barrier_wait(refs.kv_ready.at[wg])
 
-            def numbers():
-                by_query = (load(shape, rows_smem.at[slot, r], BY_COLUMN) for r in range(R))
-                return [by_column(x, size) for x in by_query]
+    def head(member, sums):
+        def here():
+            return batch, run.first_head + member, tile.rows(wg)
 
-            def score(logits_ST):
-                bias_S = line_S
-                if slope is not None:
-                    q_first, k_first = firsts()
-                    from_tile = k_first - q_first + lax.rem(i * block, jnp.int32(TILE))
-                    bias_S = with_alibi(line_S, slope, ROWS, from_tile, BY_ROW)
-                if bias_S is not None:
-                    logits_ST += by_row(bias_S, size)
-                seen_ST = None
-                if cut:
-                    ids_T = load_slot(shape, ids_smem, slot)
-                    q_first, k_first = firsts()
-                    seen_ST = visible(shape, size, 1, q_first, k_first, ids_T, kv_ids_S)
-                return logits_ST, seen_ST
+        line_S = None
+        if refs.key_bias is not None:
+            line_S = load_global(refs.key_bias.at[here()], BY_ROW)
+        slope = None if refs.slopes is None else refs.slopes[run.first_head + member]
+        summed = [x for x in (refs.d_key_bias, refs.d_slopes) if x is not None]
+        # Padded queries add nothing, whatever they see; see `stack_rows`.
+        one = functools.partial(_step, shape, refs, tile, run, member, line_S, slope, kv_ids_S)
+        sums = (*sums, *(zeros(ROWS) for _ in summed))
+        d_v_SH, d_k_SH, *by_key = sweep(seen, one, sums, cut_all=shape.segmented)
+        for x, gradient in zip(by_key, summed, strict=True):
+            store(x, refs.sums_smem.at[wg], gradient.at[here()])
+        return d_v_SH, d_k_SH
 
-            def pull(weights_ST, d_logits):
-                half_ST = weights_ST.astype(shape.dtype)
+    start = zeros(ROWS, shape.head_dim), zeros(ROWS, shape.head_dim)
+    d_v_SH, d_k_SH = lax.fori_loop(0, run.members, head, start)
+    at = batch, tile.rows(wg), tile.head
+    if run.members < shape.group:
+        refs.d_k.at[at][...] = d_k_SH
+        refs.d_v.at[at][...] = d_v_SH
+        return
+    refs.k_smem.at[wg][...] = d_k_SH.astype(shape.dtype)
+    refs.v_smem.at[wg][...] = d_v_SH.astype(shape.dtype)
+    plgpu.commit_smem()
+    plgpu.copy_smem_to_gmem(refs.k_smem.at[wg], refs.d_k.at[at])
+    plgpu.copy_smem_to_gmem(refs.v_smem.at[wg], refs.d_v.at[at])
+    plgpu.wait_smem_to_gmem(0)
 
-                def half_and_sums(n):
-                    """ds in half precision, and the sums by key with it added."""
-                    d_ST = d_logits(n)
-                    added = []
-                    if d_key_bias is not None:
-                        added.append(d_ST)
-                    if d_slopes is not None:
-                        q_first, k_first = firsts()
-                        added.append(d_ST * row_minus_column(size, k_first - q_first))
-                    sums = [x + jnp.sum(y, axis=1) for x, y in zip(by_key, added, strict=True)]
-                    return d_ST.astype(shape.dtype), sums
 
-                late = None if early else half_and_sums(0)
+def _step(shape, refs, tile, run, member, line_S, slope, kv_ids_S, i, sums, cut):
+    """Sums with those of query block i added."""
+    block, wg, R = shape.blocks.step, tile.wg, refs.rows.shape[2]
+    size = (ROWS, block)
+    # dv's product while ds is computed, unless there are too few registers.
+    apart = apart_for_registers(shape, refs)
+    early = shape.head_dim == 64 or (R == 2 and not apart)
+    d_v_SH, d_k_SH, *by_key = sums
+    slot = run.slot_of(refs, tile, member, i)
+    plgpu.barrier_wait(refs.ready.at[slot])
+    queries, d_out = refs.q_smem.at[slot], refs.d_out_smem.at[slot]
 
-                def pull_keys(d_v):
-                    d_logits_ST, by_key = half_and_sums(1) if late is None else late
-                    return weigh(
-                        shape,
-                        d_logits_ST,
-                        queries,
-                        lambda d_k: (d_v(0), d_k(0), *by_key),
-                        onto=d_k_SH,
-                    )
+    def firsts():
+        """Positions of the block's first query and key."""
+        return tile.position + i * block, tile.number * TILE + wg * ROWS
 
-                return weigh(shape, half_ST, d_out, pull_keys, onto=d_v_SH)
+    def numbers():
+        by_query = (load(shape, refs.rows_smem.at[slot, r], BY_COLUMN) for r in range(R))
+        return [by_column(x, size) for x in by_query]
 
-            sums = two_products(
-                shape, k_smem.at[wg], queries, v_smem.at[wg], d_out, numbers, score, pull,
-                apart=apart,
-            )  # fmt: skip
-            plgpu.barrier_arrive(free.at[slot])
-            return sums
+    def score(logits_ST):
+        bias_S = line_S
+        if slope is not None:
+            q_first, k_first = firsts()
+            from_tile = k_first - q_first + lax.rem(i * block, jnp.int32(TILE))
+            bias_S = with_alibi(line_S, slope, ROWS, from_tile, BY_ROW)
+        if bias_S is not None:
+            logits_ST += by_row(bias_S, size)
+        seen_ST = None
+        if cut:
+            ids_T = load_slot(shape, refs.ids_smem, slot)
+            q_first, k_first = firsts()
+            seen_ST = visible(shape, size, 1, q_first, k_first, ids_T, kv_ids_S)
+        return logits_ST, seen_ST
 
-        def head(member, sums):
-            def here():
-                return batch, first_head + member, tile.rows(wg)
+    def pull(weights_ST, d_logits):
+        half_ST = weights_ST.astype(shape.dtype)
 
-            line_S = None if key_bias is None else load_global(key_bias.at[here()], BY_ROW)
-            slope = None if slopes is None else slopes[first_head + member]
-            summed = [x for x in (d_key_bias, d_slopes) if x is not None]
-            # Padded queries add nothing, whatever they see; see `stack_rows`.
-            one = functools.partial(step, member, line_S, slope)
-            sums = (*sums, *(zeros(ROWS) for _ in summed))
-            d_v_SH, d_k_SH, *by_key = sweep(seen, one, sums, cut_all=shape.segmented)
-            for x, gradient in zip(by_key, summed, strict=True):
-                store(x, sums_smem.at[wg], gradient.at[here()])
-            return d_v_SH, d_k_SH
+        def half_and_sums(n):
+            """ds in half precision, and the sums by key with it added."""
+            d_ST = d_logits(n)
+            added = []
+            if refs.d_key_bias is not None:
+                added.append(d_ST)
+            if refs.d_slopes is not None:
+                q_first, k_first = firsts()
+                added.append(d_ST * row_minus_column(size, k_first - q_first))
+            sums = [x + jnp.sum(y, axis=1) for x, y in zip(by_key, added, strict=True)]
+            return d_ST.astype(shape.dtype), sums
 
-        start = zeros(ROWS, shape.head_dim), zeros(ROWS, shape.head_dim)
-        d_v_SH, d_k_SH = lax.fori_loop(0, members, head, start)
-        at = batch, tile.rows(wg), part
-        if members < shape.group:
-            d_k.at[at][...] = d_k_SH
-            d_v.at[at][...] = d_v_SH
-            return
-        k_smem.at[wg][...] = d_k_SH.astype(shape.dtype)
-        v_smem.at[wg][...] = d_v_SH.astype(shape.dtype)
-        plgpu.commit_smem()
-        plgpu.copy_smem_to_gmem(k_smem.at[wg], d_k.at[at])
-        plgpu.copy_smem_to_gmem(v_smem.at[wg], d_v.at[at])
-        plgpu.wait_smem_to_gmem(0)
+        late = None if early else half_and_sums(0)
+
+        def pull_keys(d_v):
+            d_logits_ST, by_key = half_and_sums(1) if late is None else late
+            return weigh(
+                shape,
+                d_logits_ST,
+                queries,
+                lambda d_k: (d_v(0), d_k(0), *by_key),
+                onto=d_k_SH,
+            )
+
+        return weigh(shape, half_ST, d_out, pull_keys, onto=d_v_SH)
+
+    sums = two_products(
+        shape, refs.k_smem.at[wg], queries, refs.v_smem.at[wg], d_out, numbers, score, pull,
+        apart=apart,
+    )  # fmt: skip
+    plgpu.barrier_arrive(refs.free.at[slot])
+    return sums

@@ -25,7 +25,7 @@ from jax.experimental.pallas import mosaic_gpu
 
 from nope.attention.blocks import BlockRange, visible_blocks
 from nope.attention.flash import Rules
-from nope.attention.mosaic_gpu.sizes import Blocks
+from nope.attention.mosaic_gpu.sizes import HopperBlocks
 
 plgpu: Any = mosaic_gpu  # what its functions take differs between the versions of JAX
 
@@ -49,13 +49,13 @@ BY_ROW, BY_COLUMN = _MATRIX.reduce(1), _MATRIX.reduce(0)
 
 
 @dataclasses.dataclass(frozen=True)
-class Shape:
+class HopperShape:
     """Static shape of a kernel of a call.
 
     queries, keys: padded to multiples of `TILE`. real_keys: keys before that.
     """
 
-    blocks: Blocks
+    blocks: HopperBlocks
 
     rules: Rules
     interpret: bool
@@ -79,6 +79,64 @@ class Shape:
         return max(2, min(4, (rows - held) // (2 * self.blocks.step)))
 
 
+class HopperRefs(NamedTuple):
+    """References of a kernel to global and shared memory and its barriers; None for what the call
+    or the kernel does not have.
+
+    The inputs are those of `Arrays`, d_out and the rows of `backward.stack_rows`. Outputs, shared
+    memory (`_smem`) and barriers follow. A `_ready` barrier says that memory is filled, a `_free`
+    one that it may be filled again. The computing warpgroups take turns by `turn`.
+    """
+
+    q: Any
+    k: Any
+    v: Any
+    key_bias: Any = None
+    slopes: Any = None
+    q_ids: Any = None
+    kv_ids: Any = None
+    offset: Any = None
+    d_out: Any = None
+    rows: Any = None
+
+    out: Any = None
+    lse: Any = None
+    entropy: Any = None
+    max_logit: Any = None
+    d_q: Any = None
+    d_k: Any = None
+    d_v: Any = None
+    d_key_bias: Any = None
+    d_slopes: Any = None
+
+    q_smem: Any = None
+    k_smem: Any = None
+    v_smem: Any = None
+    d_out_smem: Any = None
+    rows_smem: Any = None
+    bias_smem: Any = None
+    ids_smem: Any = None
+    lse_smem: Any = None
+    entropy_smem: Any = None
+    max_smem: Any = None
+    sums_smem: Any = None
+
+    q_ready: Any = None
+    k_ready: Any = None
+    v_ready: Any = None
+    kv_ready: Any = None
+    k_free: Any = None
+    v_free: Any = None
+    ready: Any = None
+    free: Any = None
+    turn: Any = None
+
+    @property
+    def biased(self) -> bool:
+        """Whether there is a number by key in the logits."""
+        return self.key_bias is not None or self.slopes is not None
+
+
 class Tile(NamedTuple):
     """Tile that a program works on: `TILE` queries, or keys, of one head of the grid.
 
@@ -98,14 +156,14 @@ class Tile(NamedTuple):
         return pl.ds(self.number * TILE + warpgroup * ROWS, ROWS)
 
 
-def grid(shape: Shape, heads: int, tiles: int) -> dict[str, int]:
+def grid(shape: HopperShape, heads: int, tiles: int) -> dict[str, int]:
     """Programs of a kernel, a tile of a head each, in the order in which a GPU starts them: the
     last name changes fastest.
 
     A multiprocessor takes the next program when it has done one. With `tile` slowest every head's
-    longest tiles come first, and what is left over at the end is short. Where the keys and values
-    of all heads do not fit the second-level cache, the tiles of one head follow each other; then
-    there are many of them, and the last ones fill the gaps.
+    longest tiles come first, and what is left over at the end is short. Where the second-level
+    cache is too small for the keys and values of all heads, the tiles of one head follow each
+    other. Then there are many of them, and the last ones fill the gaps.
     """
     row = 2 * shape.head_dim * shape.dtype.itemsize
     if shape.batch * shape.keys * shape.kv_heads * row <= SECOND_LEVEL_CACHE:
@@ -113,11 +171,11 @@ def grid(shape: Shape, heads: int, tiles: int) -> dict[str, int]:
     return {'head': heads, 'tile': tiles, 'batch': shape.batch}
 
 
-def _first_position(shape: Shape, offset: Any) -> Any:
+def _first_position(shape: HopperShape, offset: Any) -> Any:
     return shape.rules.offset if offset is None else offset[0]
 
 
-def tile_of_queries(shape: Shape, offset: Any) -> Tile:
+def tile_of_queries(shape: HopperShape, offset: Any) -> Tile:
     """Under a causal rule the last tiles have most to do: they go first."""
     batch, head, wg = lax.axis_index('batch'), lax.axis_index('head'), lax.axis_index('wg')
     rules, number = shape.rules, shape.queries // TILE - 1 - lax.axis_index('tile')
@@ -133,7 +191,7 @@ def tile_of_queries(shape: Shape, offset: Any) -> Tile:
     return Tile(batch, head, wg, number, position, seen)
 
 
-def tile_of_keys(shape: Shape, offset: Any) -> Tile:
+def tile_of_keys(shape: HopperShape, offset: Any) -> Tile:
     """Under a causal rule the first tiles have most to do."""
     batch, head, wg = lax.axis_index('batch'), lax.axis_index('head'), lax.axis_index('wg')
     rules, number = shape.rules, lax.axis_index('tile')
@@ -147,7 +205,7 @@ def tile_of_keys(shape: Shape, offset: Any) -> Tile:
 
 
 def visible(
-    shape: Shape,
+    shape: HopperShape,
     size: tuple[int, int],
     q_axis: int,
     q_first: jax.Array,
@@ -202,7 +260,7 @@ def with_alibi(
 
 
 def biased(
-    shape: Shape,
+    shape: HopperShape,
     logits: jax.Array,
     bias_smem: Any,
     slot: jax.Array,
@@ -237,7 +295,7 @@ Value = Callable[[int], jax.Array]
 
 
 def product(
-    shape: Shape, a: Any, b: Any, use: Callable[[Value], Any], onto: jax.Array | None = None
+    shape: HopperShape, a: Any, b: Any, use: Callable[[Value], Any], onto: jax.Array | None = None
 ) -> Any:
     """use(value of float32 onto + a @ b.T), begun: a and b in shared memory."""
     if shape.interpret and onto is not None:
@@ -245,7 +303,9 @@ def product(
     return _begun(onto, (a.shape[0], b.shape[0]), a, b.transpose((1, 0)), use)
 
 
-def weigh(shape: Shape, a: jax.Array, b: Any, use: Callable[[Value], Any], onto: jax.Array) -> Any:
+def weigh(
+    shape: HopperShape, a: jax.Array, b: Any, use: Callable[[Value], Any], onto: jax.Array
+) -> Any:
     """use(value of float32 onto + a @ b), begun: a in registers, b in shared memory."""
     if shape.interpret:
         return _interpreted(lambda: onto + _dot(a, b[...]), use)
@@ -272,7 +332,7 @@ def _interpreted(result: Callable[[], jax.Array], use: Callable[[Value], Any]) -
 _dot = functools.partial(jnp.dot, preferred_element_type=jnp.float32)
 
 
-def load(shape: Shape, ref: Any, layout: Any) -> jax.Array:
+def load(shape: HopperShape, ref: Any, layout: Any) -> jax.Array:
     """All of a reference to shared memory. A copy may write there once the reader has arrived at
     the barrier that the copy waits for; only what a reader wrote itself would need a fence."""
     result = _load(ref, layout=layout)
@@ -281,7 +341,17 @@ def load(shape: Shape, ref: Any, layout: Any) -> jax.Array:
     return result
 
 
-def load_slot(shape: Shape, smem: Any, slot: jax.Array) -> jax.Array | None:
+def slope_of(refs: HopperRefs, head: jax.Array) -> jax.Array | None:
+    """ALiBi's slope of a head; None where the call has none."""
+    return None if refs.slopes is None else refs.slopes[head]
+
+
+def ids_of(ids: Any, tile: Tile) -> jax.Array | None:
+    """Segment ids of a warpgroup's rows of the tile; None where the call has none."""
+    return None if ids is None else load_global(ids.at[tile.batch, tile.rows(tile.wg)], BY_ROW)
+
+
+def load_slot(shape: HopperShape, smem: Any, slot: jax.Array) -> jax.Array | None:
     """Numbers of a slot by column (segment ids, a key bias); None where the call has none."""
     return None if smem is None else load(shape, smem.at[slot], BY_COLUMN)
 
@@ -304,7 +374,7 @@ def _load(ref: Any, **how: Any) -> jax.Array:
     return plgpu.load(ref, *([()] if has_index else []), **how)
 
 
-def tiles(shape: Shape, *size: int) -> Any:
+def tiles(shape: HopperShape, *size: int) -> Any:
     """Shared memory for rows of H that wgmma reads: 8 x 64 tiles, swizzled."""
     transforms = (plgpu.TilingTransform((8, 64)), plgpu.SwizzleTransform(128))
     return plgpu.SMEM((*size, shape.head_dim), shape.dtype, transforms=transforms)
@@ -312,14 +382,14 @@ def tiles(shape: Shape, *size: int) -> Any:
 
 def launch(
     kernel: Callable,
-    shape: Shape,
+    shape: HopperShape,
     *,
     grid: dict[str, int],
     inputs: dict[str, jax.Array | None],
     outputs: dict[str, jax.ShapeDtypeStruct | None],
     scratch: dict[str, Any],
 ) -> dict[str, jax.Array]:
-    """Runs kernel(shape, **references by name); what is None is left out."""
+    """Runs kernel(shape, references); what is None is left out."""
     arrays = {name: x for name, x in inputs.items() if x is not None}
     results = {name: x for name, x in outputs.items() if x is not None}
     shared = {name: x for name, x in scratch.items() if x is not None}
@@ -327,7 +397,9 @@ def launch(
     def body(*refs):
         named = dict(zip((*arrays, *results), refs, strict=True))
         pl.run_scoped(
-            lambda **scoped: kernel(shape, **named, **scoped), collective_axes='wg', **shared
+            lambda **scoped: kernel(shape, HopperRefs(**named, **scoped)),
+            collective_axes='wg',
+            **shared,
         )
 
     extras = {}

@@ -21,14 +21,18 @@ from nope.attention.mosaic_gpu.parts import (
     MEMORY_REGISTERS,
     ROWS,
     TILE,
-    Shape,
+    HopperRefs,
+    HopperShape,
+    Tile,
     biased,
     by_row,
     grid,
+    ids_of,
     launch,
     load_global,
     load_slot,
     plgpu,
+    slope_of,
     tile_of_queries,
     tiles,
     visible,
@@ -38,7 +42,7 @@ from nope.attention.mosaic_gpu.parts import (
 
 
 def query_gradient(
-    shape: Shape, arrays: Arrays, d_out_BTNH: jax.Array, rows_BNRT: jax.Array
+    shape: HopperShape, arrays: Arrays, d_out_BTNH: jax.Array, rows_BNRT: jax.Array
 ) -> jax.Array:
     """dq, [B, T, N, H]."""
     block, stages = shape.blocks.step, shape.stages(held=2 * TILE)
@@ -64,88 +68,84 @@ def query_gradient(
     return results['d_q']
 
 
-def attention_query_gradient(
-    shape, *, q, k, v, d_out, rows, d_q, q_smem, d_out_smem, k_smem, v_smem, q_ready, ready, free,
-    key_bias=None, bias_smem=None, slopes=None, q_ids=None, kv_ids=None, ids_smem=None,
-    offset=None,
-):  # fmt: skip
+def attention_query_gradient(shape: HopperShape, refs: HopperRefs) -> None:
     """A tile of queries of one head."""
-    block, stages = shape.blocks.step, k_smem.shape[0]
-    tile = tile_of_queries(shape, offset)
+    tile = tile_of_queries(shape, refs.offset)
+    pl.when(tile.wg == MEMORY)(lambda: _copy(shape, refs, tile))
+    pl.when(tile.wg < COMPUTE)(lambda: _compute(shape, refs, tile))
+
+
+def _copy(shape: HopperShape, refs: HopperRefs, tile: Tile) -> None:
+    """q and dout once, and the keys and values of one block after the other."""
+    block, stages = shape.blocks.step, refs.k_smem.shape[0]
+    batch, head, _, _, _, seen = tile
+    copy = plgpu.copy_gmem_to_smem
+    plgpu.set_max_registers(MEMORY_REGISTERS, action='decrease')
+    for w in range(COMPUTE):
+        at = (batch, tile.rows(w), head)
+        copy(refs.q.at[at], refs.q_smem.at[w], refs.q_ready.at[w])
+        copy(refs.d_out.at[at], refs.d_out_smem.at[w], refs.q_ready.at[w])
+    kv_head = lax.div(head, jnp.int32(shape.group))
+
+    def fetch(j, _):
+        slot, keys = lax.rem(j - seen.begin, jnp.int32(stages)), pl.ds(j * block, block)
+        used, filled = j - seen.begin >= stages, refs.ready.at[slot]
+        pl.when(used)(lambda: plgpu.barrier_wait(refs.free.at[slot]))
+        copy(refs.k.at[batch, keys, kv_head], refs.k_smem.at[slot], filled)
+        copy(refs.v.at[batch, keys, kv_head], refs.v_smem.at[slot], filled)
+        if refs.key_bias is not None:
+            copy(refs.key_bias.at[batch, head, keys], refs.bias_smem.at[slot], filled)
+        if refs.kv_ids is not None:
+            copy(refs.kv_ids.at[batch, keys], refs.ids_smem.at[slot], filled)
+
+    lax.fori_loop(seen.begin, seen.end, fetch, None)
+
+
+def _compute(shape: HopperShape, refs: HopperRefs, tile: Tile) -> None:
+    """dq of a warpgroup's rows."""
+    block, stages = shape.blocks.step, refs.k_smem.shape[0]
     batch, head, wg, _, position, seen = tile
+    plgpu.set_max_registers(COMPUTE_REGISTERS, action='increase')
+    size, apart = (ROWS, block), apart_for_registers(shape, refs)
+    by_query = [
+        load_global(refs.rows.at[batch, head, r, tile.rows(wg)], BY_ROW)
+        for r in range(refs.rows.shape[2])
+    ]
+    slope, q_ids_T = slope_of(refs, head), ids_of(refs.q_ids, tile)
+    plgpu.barrier_wait(refs.q_ready.at[wg])
 
-    def slot_of(j):
-        return lax.rem(j - seen.begin, jnp.int32(stages))
+    def numbers():
+        return [by_row(x, size) for x in by_query]
 
-    @pl.when(wg == MEMORY)
-    def copy():
-        plgpu.set_max_registers(MEMORY_REGISTERS, action='decrease')
-        for w in range(COMPUTE):
-            at = (batch, tile.rows(w), head)
-            plgpu.copy_gmem_to_smem(q.at[at], q_smem.at[w], q_ready.at[w])
-            plgpu.copy_gmem_to_smem(d_out.at[at], d_out_smem.at[w], q_ready.at[w])
-        kv_head = lax.div(head, jnp.int32(shape.group))
+    def step(j, d_q_TH, cut):
+        slot = lax.rem(j - seen.begin, jnp.int32(stages))
+        plgpu.barrier_wait(refs.ready.at[slot])
+        keys, values = refs.k_smem.at[slot], refs.v_smem.at[slot]
 
-        def fetch(j, _):
-            slot, keys = slot_of(j), pl.ds(j * block, block)
-            used = j - seen.begin >= stages
-            pl.when(used)(lambda: plgpu.barrier_wait(free.at[slot]))
-            plgpu.copy_gmem_to_smem(k.at[batch, keys, kv_head], k_smem.at[slot], ready.at[slot])
-            plgpu.copy_gmem_to_smem(v.at[batch, keys, kv_head], v_smem.at[slot], ready.at[slot])
-            if key_bias is not None:
-                line = key_bias.at[batch, head, keys]
-                plgpu.copy_gmem_to_smem(line, bias_smem.at[slot], ready.at[slot])
-            if kv_ids is not None:
-                plgpu.copy_gmem_to_smem(kv_ids.at[batch, keys], ids_smem.at[slot], ready.at[slot])
+        def score(logits_TS):
+            logits_TS = biased(
+                shape, logits_TS, refs.bias_smem, slot, slope, lambda: j * block - position
+            )
+            seen_TS = None
+            if cut:
+                ids_S = load_slot(shape, refs.ids_smem, slot)
+                q_first, k_first = position + wg * ROWS, j * block
+                seen_TS = visible(shape, size, 0, q_first, k_first, q_ids_T, ids_S)
+            return logits_TS, seen_TS
 
-        lax.fori_loop(seen.begin, seen.end, fetch, None)
+        def pull(_, d_logits):
+            d_logits_TS = d_logits(0).astype(shape.dtype)
+            return weigh(shape, d_logits_TS, keys, lambda value: value(0), onto=d_q_TH)
 
-    @pl.when(wg < COMPUTE)
-    def compute():
-        plgpu.set_max_registers(COMPUTE_REGISTERS, action='increase')
-        size, apart = (ROWS, block), apart_for_registers(shape, key_bias, slopes)
-        by_query = [
-            load_global(rows.at[batch, head, r, tile.rows(wg)], BY_ROW)
-            for r in range(rows.shape[2])
-        ]
-        slope = None if slopes is None else slopes[head]
-        q_ids_T = None
-        if q_ids is not None:
-            q_ids_T = load_global(q_ids.at[batch, tile.rows(wg)], BY_ROW)
-        plgpu.barrier_wait(q_ready.at[wg])
+        d_q_TH = two_products(
+            shape, refs.q_smem.at[wg], keys, refs.d_out_smem.at[wg], values, numbers, score, pull,
+            apart=apart,
+        )  # fmt: skip
+        plgpu.barrier_arrive(refs.free.at[slot])
+        return d_q_TH
 
-        def numbers():
-            return [by_row(x, size) for x in by_query]
-
-        def step(j, d_q_TH, cut):
-            slot = slot_of(j)
-            plgpu.barrier_wait(ready.at[slot])
-            keys, values = k_smem.at[slot], v_smem.at[slot]
-
-            def score(logits_TS):
-                logits_TS = biased(
-                    shape, logits_TS, bias_smem, slot, slope, lambda: j * block - position
-                )
-                seen_TS = None
-                if cut:
-                    ids_S = load_slot(shape, ids_smem, slot)
-                    q_first, k_first = position + wg * ROWS, j * block
-                    seen_TS = visible(shape, size, 0, q_first, k_first, q_ids_T, ids_S)
-                return logits_TS, seen_TS
-
-            def pull(_, d_logits):
-                d_logits_TS = d_logits(0).astype(shape.dtype)
-                return weigh(shape, d_logits_TS, keys, lambda value: value(0), onto=d_q_TH)
-
-            d_q_TH = two_products(
-                shape, q_smem.at[wg], keys, d_out_smem.at[wg], values, numbers, score, pull,
-                apart=apart,
-            )  # fmt: skip
-            plgpu.barrier_arrive(free.at[slot])
-            return d_q_TH
-
-        d_q_TH = sweep(seen, step, zeros(ROWS, shape.head_dim), cut_all=shape.segmented)
-        q_smem.at[wg][...] = d_q_TH.astype(shape.dtype)
-        plgpu.commit_smem()
-        plgpu.copy_smem_to_gmem(q_smem.at[wg], d_q.at[batch, tile.rows(wg), head])
-        plgpu.wait_smem_to_gmem(0)
+    d_q_TH = sweep(seen, step, zeros(ROWS, shape.head_dim), cut_all=shape.segmented)
+    refs.q_smem.at[wg][...] = d_q_TH.astype(shape.dtype)
+    plgpu.commit_smem()
+    plgpu.copy_smem_to_gmem(refs.q_smem.at[wg], refs.d_q.at[batch, tile.rows(wg), head])
+    plgpu.wait_smem_to_gmem(0)

@@ -9,7 +9,7 @@ from nope.attention import block_sizes
 CORE_KIB = 227  # of shared memory that a program can have
 
 
-class Blocks(NamedTuple):
+class HopperBlocks(NamedTuple):
     """step: keys that a step of a kernel works on, for the gradients of k and v queries; 64 or 128.
     memory: KiB of a core's shared memory for the buffers of q, k, v and dout, which decide how
     many pairs there are, two at least."""
@@ -22,19 +22,19 @@ class Blocks(NamedTuple):
 # head dim of 128. In the gradients logits and their gradients are there at the same time, and for k
 # and v two sums and the numbers by query.
 _GUESSED = {
-    'forward': Blocks(128, 200),
-    'd_q': Blocks(128, 200),
-    'd_kv': Blocks(64, 200),
+    'forward': HopperBlocks(128, 200),
+    'd_q': HopperBlocks(128, 200),
+    'd_kv': HopperBlocks(64, 200),
 }
 
 
 def blocks_of(
-    kind_of_pass: str, chosen: tuple[tuple[str, Blocks], ...], itemsize: int, head_dim: int
-) -> Blocks:
+    kind_of_pass: str, chosen: tuple[tuple[str, HopperBlocks], ...], itemsize: int, head_dim: int
+) -> HopperBlocks:
     """Those chosen for the pass ('forward', 'd_q', 'd_kv'), or measured on the device, or guessed.
 
     ValueError for a step that the kernels do not have, and for more memory than a core has."""
-    found = block_sizes.given('mosaic_gpu', kind_of_pass, chosen, Blocks, itemsize, head_dim)
+    found = block_sizes.given('mosaic_gpu', kind_of_pass, chosen, HopperBlocks, itemsize, head_dim)
     if found is None:
         found = _GUESSED[kind_of_pass]
     if found.step not in (64, 128):

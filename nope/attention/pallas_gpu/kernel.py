@@ -5,10 +5,10 @@ power of two. Key/value heads are shared by their group of query heads and never
 queries against many keys, as in decoding, take the rows of all heads of a group together, and the
 keys in parts of which each is a program; `combine` joins those.
 
-The gradient of a bias has a kernel of its own, which sums the gradients of logits (and, times the
-products, those of factors) over the batch and over the pairs of blocks that are equally far apart;
-the diagonals of that sum are added up outside of it. So there are no atomic additions, and every
-run gives the same gradients.
+A kernel of its own makes the gradient of a bias. It sums the gradients of logits (and, times the
+products, those of factors) over the batch and over all pairs of blocks at one distance. The
+diagonals of that sum are added up outside. So there are no atomic additions, and every run gives
+the same gradients.
 """
 
 from __future__ import annotations

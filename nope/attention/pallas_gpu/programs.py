@@ -1,12 +1,11 @@
 """Programs of the Triton attention kernels; `kernel` has their grids.
 
-A program holds one block of queries (or of keys) and goes over the blocks on the other side that
-it sees: first those that a rule of position cuts, then the whole ones, then cut ones again. Only
-cut blocks are masked, and those out of sight are never loaded. Logits are float32 whatever the
-inputs, and exist for one pair of blocks at a time; the online softmax and the gradients are those
-of `flash.py`. Exponentials have base 2, which is the one that the hardware has, but logits,
-log-sum-exps and entropies are natural: the factor is applied after the maximum is subtracted,
-where rounding it costs nothing.
+A program holds one block of queries (or of keys) and goes over the visible blocks of the other
+side. Blocks that a rule of position cuts come first and last, whole ones in between. Only cut
+blocks are masked, and those out of sight are never loaded. Logits are float32 whatever the inputs,
+and exist for one pair of blocks at a time; the online softmax and the gradients are those of
+`flash.py`. Exponentials have base 2, as in the hardware. Logits, log-sum-exps and entropies are
+natural. The factor follows the subtraction of the maximum, where its rounding costs nothing.
 
 Blocks are powers of two, which Triton asks for. Rows beyond the end of an array and columns beyond
 the head dim are loaded as zeros; what is computed from them is hidden or not stored (`memory`).

@@ -5,11 +5,11 @@ dK and dQ), two have seven, because both compute the logits and dP. It goes by q
 pass, and keeps the sums of all dK and dV of a key/value head in vector memory while the heads of
 its group and their queries pass. So it moves no more bytes than two kernels, and adds in one order.
 
-What is kept are 2 S H float32 and their rounded copy, with H in lanes of 128: in half precision
-24 MiB at 16,384 keys and head dims to 128, which is the bound (v5p has 64 MiB, v5e and v6e 128,
-what came before v5 16). Beyond it dQ would have to leave the chip as one float32 array a key block:
-at 32,768 keys and 32 heads of 128, 32 arrays of 512 MiB. There, two kernels, and so with fewer than
-128 queries, which have little to compute twice.
+The kernel keeps 2 S H float32 and their rounded copy, with H in lanes of 128. The bound is 24 MiB:
+16,384 keys in half precision with head dims to 128. A v5p has 64 MiB, v5e and v6e have 128, older
+chips 16. Beyond it dQ would have to leave the chip as one float32 array a key block: at 32,768 keys
+and 32 heads of 128, 32 arrays of 512 MiB. There, two kernels, and so with fewer than 128 queries,
+which have little to compute twice.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@ per query (maximum, sums, lse, c) is then a row of full vector registers, and su
 additions of registers instead of reductions inside them. Of the products only the small operand
 is ever transposed. `schedule` says which pairs are visited; nothing else is fetched.
 
-Where a key/value head is shared and there are few queries, as in decoding, the heads of its group
-are rows of one block, so that its keys are read once (without biases, which each head has its own
-of). In the gradients of keys and values the heads of a group are steps of the grid.
+In decoding, with few queries, the heads of a group are rows of one block, so that their keys are
+read once. Biases, which differ by head, exclude that. In the gradients of keys and values the heads
+of a group are steps of the grid.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from nope.attention.pallas_tpu.arrays import Shape, by_head, join_heads, join_li
 from nope.attention.pallas_tpu.backward import launch_backward
 from nope.attention.pallas_tpu.launch import q_spec, row_spec, run, stat
 from nope.attention.pallas_tpu.programs import forward_kernel
-from nope.attention.pallas_tpu.sizes import PARTS, Blocks, kept_fit, part_of
+from nope.attention.pallas_tpu.sizes import PARTS, TpuBlocks, kept_fit, part_of
 from nope.attention.structure import AttentionOutput
 from nope.runtime.libraries import pltpu
 
@@ -49,7 +49,7 @@ class PallasTpu:
     device, if any, or a guess."""
 
     interpret: bool = False
-    blocks: tuple[tuple[str, Blocks], ...] = ()
+    blocks: tuple[tuple[str, TpuBlocks], ...] = ()
 
     by_slope: ClassVar[bool] = False
 
@@ -117,10 +117,10 @@ def _shape(kernel: PallasTpu, rules: Rules, operands: Operands, kind_of_pass: st
     itemsize = operands.q_BTNH.dtype.itemsize
     at_origin = rules.offset == 0 and T == S
     plain = itemsize == 2 and operands.line_ND is None and operands.factors_ND is None
-    largest = block_sizes.given('pallas_tpu', kind_of_pass, kernel.blocks, Blocks, itemsize, H)
+    largest = block_sizes.given('pallas_tpu', kind_of_pass, kernel.blocks, TpuBlocks, itemsize, H)
     if largest is None:
         side = _square(T, S, H, rules.causal, rules.window, at_origin, plain).k_block
-        largest = Blocks(side, side, PARTS[kind_of_pass])
+        largest = TpuBlocks(side, side, PARTS[kind_of_pass])
     q_block = block_sizes.fit(T, lanes, largest.queries)
     k_block = block_sizes.fit(S, lanes, largest.keys)
     unbiased = operands.line_ND is None and operands.key_bias_BNS is None

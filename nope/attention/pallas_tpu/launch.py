@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from nope.attention.pallas_tpu.arrays import Arrays, Shape
-from nope.attention.pallas_tpu.programs import Refs, Step
+from nope.attention.pallas_tpu.programs import GridStep, Refs
 from nope.attention.pallas_tpu.schedule import by_key as by_key_blocks
 from nope.attention.pallas_tpu.schedule import by_query as by_query_blocks
 from nope.attention.pallas_tpu.sizes import KEPT_BYTES
@@ -111,7 +111,7 @@ def run(
     def body(q_P, k_P, flags_P, *refs):
         p = pl.program_id(2)
         g = pl.program_id(3) if by_key else jax.lax.rem(pl.program_id(1), shape.groups)
-        step = Step(p, q_P[p], k_P[p], flags_P[p], g, shape.groups, by_key)
+        step = GridStep(p, q_P[p], k_P[p], flags_P[p], g, shape.groups, by_key)
         named: list[Any] = [None] * len(given)
         for i, ref in zip(present, refs, strict=False):
             named[i] = ref

@@ -43,7 +43,7 @@ class Refs(NamedTuple):
     d_entropy: Any
 
 
-class Step(NamedTuple):
+class GridStep(NamedTuple):
     """Position of a kernel in its grid: step p of the schedule, on blocks i and j of head g of a
     group of G. by_key: the heads of a group are the innermost steps, not the outer ones."""
 
@@ -84,7 +84,13 @@ def _parts(shape: Shape) -> list[slice]:
 
 
 def _logits(
-    shape: Shape, step: Step, refs: Refs, part: slice, factors_SR: jax.Array | None, *, cut: bool
+    shape: Shape,
+    step: GridStep,
+    refs: Refs,
+    part: slice,
+    factors_SR: jax.Array | None,
+    *,
+    cut: bool,
 ) -> jax.Array:
     """float32 [S, R] of one block of keys and a part of a block of queries, hidden ones
     `HIDDEN`."""
@@ -118,7 +124,7 @@ def _by_distance(low: Any, high: Any, part: slice) -> jax.Array:
     return _toeplitz(line_1D[:, part.start : part.stop + block], block)
 
 
-def _seen(shape: Shape, step: Step, refs: Refs, part: slice, *, cut: bool) -> jax.Array | None:
+def _seen(shape: Shape, step: GridStep, refs: Refs, part: slice, *, cut: bool) -> jax.Array | None:
     plan, rules = shape.plan, []
     if cut:
         at_1R = refs.at[:, part]
@@ -164,7 +170,7 @@ def _diagonal_sums(x_SR: jax.Array) -> jax.Array:
     return pltpu.roll(moved, block - 1, 1)
 
 
-def forward_kernel(shape: Shape, step: Step, refs: Refs, outputs, scratch) -> None:
+def forward_kernel(shape: Shape, step: GridStep, refs: Refs, outputs, scratch) -> None:
     acc_HR, max_1R, norm_1R, *entropy_1R = scratch
 
     @pl.when(step.first())
@@ -245,7 +251,7 @@ class _Pair(NamedTuple):
     d_products_SR: jax.Array
 
 
-def _pair(shape: Shape, step: Step, refs: Refs, part: slice, *, cut: bool) -> _Pair:
+def _pair(shape: Shape, step: GridStep, refs: Refs, part: slice, *, cut: bool) -> _Pair:
     factors_SR = _factors(refs, part)
     z_SR = _logits(shape, step, refs, part, factors_SR, cut=cut) - refs.lse[:, part]
     p_SR = jnp.exp(z_SR)
@@ -255,7 +261,7 @@ def _pair(shape: Shape, step: Step, refs: Refs, part: slice, *, cut: bool) -> _P
     return _Pair(p_SR, d_s_SR, d_s_SR if factors_SR is None else d_s_SR * factors_SR)
 
 
-def query_gradient_kernel(shape: Shape, step: Step, refs: Refs, outputs, scratch) -> None:
+def query_gradient_kernel(shape: Shape, step: GridStep, refs: Refs, outputs, scratch) -> None:
     """outputs: the gradient of q; where asked for that of the line, and with it, where there are
     factors, theirs."""
     (d_q, *d_lines), (acc_HR,) = outputs, scratch
@@ -281,7 +287,7 @@ def _add_query_gradients(refs: Refs, part: slice, pair: _Pair, acc_HR: Any) -> N
 
 
 def _add_line_gradients(
-    shape: Shape, step: Step, refs: Refs, part: slice, pair: _Pair, d_lines: list[Any]
+    shape: Shape, step: GridStep, refs: Refs, part: slice, pair: _Pair, d_lines: list[Any]
 ) -> None:
     block, width = shape.row_block, part.stop - part.start
     for line, of_factors in zip(d_lines, (False, True), strict=False):
@@ -291,7 +297,7 @@ def _add_line_gradients(
         line[:, at] += _diagonal_sums(d_part_SR)
 
 
-def key_gradient_kernel(shape: Shape, step: Step, refs: Refs, outputs, scratch) -> None:
+def key_gradient_kernel(shape: Shape, step: GridStep, refs: Refs, outputs, scratch) -> None:
     """outputs: the gradients of k and v; where asked for that of the key bias."""
     _clear(step.first(), scratch)
 
@@ -307,7 +313,7 @@ def key_gradient_kernel(shape: Shape, step: Step, refs: Refs, outputs, scratch) 
             out[...] = sums[...].astype(out.dtype)
 
 
-def gradient_kernel(shape: Shape, step: Step, refs: Refs, outputs, scratch) -> None:
+def gradient_kernel(shape: Shape, step: GridStep, refs: Refs, outputs, scratch) -> None:
     """outputs: the gradients of q, k and v; where asked for those of the key bias, of the line and
     of the factors. Those of k, v and the key bias are of all keys, and kept for a group."""
     acc_HR, *sums = scratch
@@ -339,7 +345,7 @@ def gradient_kernel(shape: Shape, step: Step, refs: Refs, outputs, scratch) -> N
 
 
 def _add_key_gradients(
-    step: Step, refs: Refs, part: slice, pair: _Pair, sums: list[Any], keys: Any
+    step: GridStep, refs: Refs, part: slice, pair: _Pair, sums: list[Any], keys: Any
 ) -> None:
     d_k_SH, d_v_SH, *d_bias_GS = sums
     q_RH, d_out_RH = refs.q[part, :], refs.d_out[part, :]

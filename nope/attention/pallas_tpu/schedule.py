@@ -1,9 +1,9 @@
 """Schedule of the visited pairs of blocks, as tables that the TPU kernels read while they run.
 
-A step works on one query block and one key block. Pairs out of sight are no steps, so a causal
-call has half of them and a window a band. The steps of one query block follow each other (or, for
-the gradients of keys and values, those of one key block), because a block of output is written
-once, when the last of its steps is done.
+A step works on one query block and one key block. Pairs out of sight are no steps, so a causal call
+has half of them and a window a band. The steps of one query block follow each other; for the
+gradients of keys and values, those of one key block. So a block of output is written once, after
+its last step.
 """
 
 from __future__ import annotations

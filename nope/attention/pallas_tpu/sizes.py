@@ -13,7 +13,7 @@ KEPT_BYTES = 24 * 2**20  # at most, of sums that a kernel keeps between the bloc
 _LITTLE_MEMORY = re.compile(r'v[234]\b')  # TPUs with 16 MiB of vector memory
 
 
-class Blocks(NamedTuple):
+class TpuBlocks(NamedTuple):
     """queries, keys: the largest numbers a block. part: the largest number of a block's queries
     whose logits a step computes at a time; a power of two times 128."""
 

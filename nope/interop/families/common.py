@@ -22,6 +22,7 @@ PLAIN: Mapping[str, Any] = {
     'residual_multiplier': 1.0,
     'logit_multiplier': 1.0,
     'logit_cap': None,
+    'law': None,
     'qk_norm_over': 'head',
     'value_norm': False,
     'sinks': False,

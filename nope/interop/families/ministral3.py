@@ -7,16 +7,17 @@ rotary settings says.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
 from nope.interop import rope
+from nope.interop.families import kinds
 from nope.interop.families.decoder import Decoder, Defaults
 from nope.interop.families.mistral import OneWindow
 from nope.interop.fields import MAX_LENGTH, Fields
 from nope.interop.rope import ORIGINAL
 from nope.model import ModelConfig
+from nope.model.lam import GivenLaw, LogFloor
 from nope.positions import Rotary
 
 _RATE, _LONGEST = 'llama_4_scaling_beta', 'max_position_embeddings'
@@ -36,39 +37,49 @@ _DEFAULT = {
 
 class _Ministral3(Decoder):
     def _read_rotary(self, fields: Fields, shape: Mapping[str, int]) -> Rotary:
-        key = fields.agreed('rope_parameters', 'rope_scaling')
-        given = fields.section(key) if fields.has(key) else Fields(_DEFAULT, fields.where)
-        rate = given.number(_RATE, zero=True)
-        span = given.integer(ORIGINAL, MAX_LENGTH)
+        given = _settings(fields)
         longest = fields.integer(_LONGEST, MAX_LENGTH, self.defaults.longest)
         given.only(_LONGEST, longest, why='what it is outside')
         kind = given.text(given.agreed('rope_type', 'type'), rope.KINDS, 'default')
         others = {_RATE, _LONGEST, ORIGINAL} - {*rope.KINDS[kind]}
         plain = {key: value for key, value in given.values.items() if key not in others}
         settings = Fields(plain, given.where)
-        rotary = rope.read(fields, longest=self.defaults.longest, settings=settings)
-        return dataclasses.replace(rotary, rate=rate, span=span) if rate else rotary
+        return rope.read(fields, longest=self.defaults.longest, settings=settings)
 
-    def _unwritable_rotary(self, config: ModelConfig, rotary: Rotary) -> str | None:
-        if not rotary.rate:
+    def _read_values(self, fields: Fields, shape: Mapping[str, int]) -> dict[str, Any]:
+        given = _settings(fields)
+        rate, span = given.number(_RATE, zero=True), given.integer(ORIGINAL, MAX_LENGTH)
+        return {'law': GivenLaw(LogFloor(span), rate, first=0) if rate else None}
+
+    def _unwritable_positions(self, config: ModelConfig) -> str | None:
+        if config.law is None:
             return 'its queries do not grow by position'
-        length = getattr(rotary.scaling, 'train_length', rotary.span)
-        if length != rotary.span:
-            return f'its queries grow in spans of {rotary.span}, and its scaling is from {length}'
-        return rope.unwritable(_plain(rotary), config.head_dim)
+        span = getattr(config.law.law, 'train_length', 1)
+        if config.law != GivenLaw(LogFloor(span), config.law.coefficient, first=0):
+            return f'its law is {config.law}, not LogFloor in all heads with first 0'
+        rotary = kinds.rotary_of(config)
+        length = span if rotary is None else getattr(rotary.scaling, 'train_length', span)
+        if length != span:
+            return f'its queries grow in spans of {span}, and its scaling is from {length}'
+        return super()._unwritable_positions(config)
 
     def _write_rotary(
         self, config: ModelConfig, rotary: Rotary, longest: int | None
     ) -> dict[str, Any]:
-        keys = rope.write(_plain(rotary), config.head_dim, longest)
-        settings = {**rope.in_one(keys), ORIGINAL: rotary.span, _RATE: rotary.rate}
+        assert config.law is not None and isinstance(config.law.law, LogFloor)
+        keys = rope.write(rotary, config.head_dim, longest)
+        settings = {
+            **rope.in_one(keys),
+            ORIGINAL: config.law.law.train_length,
+            _RATE: config.law.coefficient,
+        }
         rest = {key: keys[key] for key in keys if key not in ('rope_scaling', 'rope_theta')}
         return {**rest, 'rope_parameters': settings}
 
 
-def _plain(rotary: Rotary) -> Rotary:
-    """The same rotation, with queries as they are."""
-    return dataclasses.replace(rotary, rate=0.0, span=Rotary.span)
+def _settings(fields: Fields) -> Fields:
+    key = fields.agreed('rope_parameters', 'rope_scaling')
+    return fields.section(key) if fields.has(key) else Fields(_DEFAULT, fields.where)
 
 
 MINISTRAL3 = _Ministral3(
@@ -76,4 +87,5 @@ MINISTRAL3 = _Ministral3(
     architecture='Ministral3ForCausalLM',
     defaults=Defaults(longest=262_144, kv_heads=8, head_dim=128, epsilon=1e-5),
     layers=OneWindow(default=None),
+    free=('law',),
 )

@@ -18,9 +18,8 @@ import jax.numpy as jnp
 
 from nope.model.cache import Cache
 from nope.model.config import ModelConfig
-from nope.model.decoding import loop
 from nope.model.decoding.choose import invalid
-from nope.model.decoding.prompt import next_logits
+from nope.model.decoding.reading import next_logits, repeat
 from nope.model.decoding.steps import Stops
 
 _NEVER = -1e9  # a score that no beam has
@@ -119,7 +118,7 @@ def search(
         logits_BkV = logits_RV.reshape(B, k, -1)
         return _extend(beams, state._replace(cache=cache), logits_BkV, stops, upto, prompt)
 
-    state = loop.repeat(unfinished, step, state)
+    state = repeat(unfinished, step, state)
     best = jax.tree.map(lambda x: x[:, 0], state.best)
     return best.tokens, best.lengths, jnp.where(state.invalid_B, jnp.nan, best.scores)
 

@@ -10,9 +10,8 @@ import jax.numpy as jnp
 
 from nope.model.cache import Cache
 from nope.model.config import ModelConfig
-from nope.model.decoding import loop
 from nope.model.decoding.choose import Sampling, choose, invalid
-from nope.model.decoding.prompt import next_logits
+from nope.model.decoding.reading import next_logits, repeat
 
 
 class Stops(NamedTuple):
@@ -91,7 +90,7 @@ def advance(
         logits_BV, cache = next_logits(config, weights, last_B1, state.cache)
         return _add(sampling, state._replace(cache=cache), logits_BV, stops)
 
-    return loop.repeat(unfinished, step, state)
+    return repeat(unfinished, step, state)
 
 
 def _add(sampling: Sampling, state: State, logits_BV: jax.Array, stops: Stops) -> State:

@@ -8,10 +8,12 @@ import math
 from typing import ClassVar
 
 import jax
+import jax.numpy as jnp
 
 from nope.runtime.errors import FieldError
 
 Coefficient = float | tuple[float, ...]  # of one head, a tuple for forms with several numbers
+Coefficients = tuple[jax.Array, ...]  # the C numbers of all heads, an array for each
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,7 +23,7 @@ class Form(abc.ABC):
     numbers: C, coefficients of one head.
     neutral: coefficient under which p is exactly 1 for every length and position (a single number
         stands for all C); None where there is none.
-    published: coefficient that the law's source gives for all heads; None where it gives none.
+    published: the source's coefficient for all heads. None where it gives none.
     follows_length: whether p depends on n, the tokens in the sequence.
     follows_position: whether p depends on i, the position of the query.
     acts_inside: whether p depends on the coefficient up to the training length.
@@ -41,6 +43,13 @@ class Form(abc.ABC):
     starts_from_uniform: ClassVar[bool] = False
 
     @abc.abstractmethod
+    def law(self, c: Coefficients, at: int | jax.Array) -> jax.Array:
+        """p, float32, of coefficients c that broadcast against `at`.
+
+        at: the length n, a scalar, usually traced. For laws by position it is i, int32 [T, 1]: the
+        keys that a query sees.
+        """
+
     def multipliers(
         self,
         coefficients_LN: jax.Array,
@@ -49,10 +58,16 @@ class Form(abc.ABC):
     ) -> jax.Array:
         """p of one sequence, float32: [L, N], or [L, T, N] of a form that follows the position.
 
-        coefficients_LN: float32, [L, N, C] of a form with C > 1 numbers a head. length: n, a
-        scalar, traced as a rule. positions_T: int32, 0-based; never None for a form that follows
-        the position, and not read by the others.
+        coefficients_LN: float32, [L, N, C] of a form with C > 1 numbers a head. length: n.
+        positions_T: int32, 0-based; never None for a form that follows the position.
         """
+        c: Coefficients = (coefficients_LN,)
+        if self.numbers > 1:
+            c = tuple(coefficients_LN[..., k] for k in range(self.numbers))
+        if not self.follows_position:
+            return self.law(c, length)
+        assert positions_T is not None
+        return self.law(tuple(one_LN[:, None] for one_LN in c), (positions_T + 1)[:, None])
 
     def acts_within(self, length: int) -> bool:
         """Whether p depends on the coefficient in sequences of up to `length` tokens."""
@@ -104,3 +119,9 @@ class Form(abc.ABC):
                 f'lambda of the form {name} follows the length of the sequence; one factor for '
                 'every head needs the one length it is for'
             )
+
+
+def log_of_keys(keys: int | jax.Array) -> jax.Array:
+    """ln i, float32 [T, 1]."""
+    # Of [T]: compilers fold a constant column with other digits.
+    return jnp.log1p((jnp.asarray(keys)[:, 0] - 1).astype(jnp.float32))[:, None]

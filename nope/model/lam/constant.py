@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import jax
 
-from nope.model.lam.base import Coefficient, Form
+from nope.model.lam.base import Coefficient, Coefficients, Form
 from nope.runtime.errors import FieldError
 
 
@@ -22,13 +22,8 @@ class Constant(Form):
     neutral: ClassVar[float] = 1.0
     starts_from_uniform = True
 
-    def multipliers(
-        self,
-        coefficients_LN: jax.Array,
-        length: int | jax.Array,
-        positions_T: jax.Array | None = None,
-    ) -> jax.Array:
-        return coefficients_LN
+    def law(self, c: Coefficients, at: int | jax.Array) -> jax.Array:
+        return c[0]
 
     def describe(self) -> str:
         return 'HeadScale'

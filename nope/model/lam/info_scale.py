@@ -7,6 +7,7 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 
+from nope.model.lam.base import Coefficients
 from nope.model.lam.relative import Relative
 from nope.runtime.errors import FieldError
 
@@ -37,16 +38,11 @@ class InfoScale(Relative):
         if head_dim != self.head_dim:
             raise FieldError('head_dim', self.head_dim, f'there are heads of {head_dim} dimensions')
 
-    def multipliers(
-        self,
-        coefficients_LN: jax.Array,
-        length: int | jax.Array,
-        positions_T: jax.Array | None = None,
-    ) -> jax.Array:
-        n = jnp.maximum(jnp.asarray(length, jnp.float32), float(self.train_length))
+    def law(self, c: Coefficients, at: int | jax.Array) -> jax.Array:
+        n = jnp.maximum(jnp.asarray(at, jnp.float32), float(self.train_length))
         part = -jnp.expm1(-2 / self.head_dim * jnp.log(n))  # 1 - n^(-2/H)
         whole = -jnp.expm1(-2 / self.head_dim * jnp.log(jnp.float32(self.train_length)))
-        return jnp.exp(coefficients_LN / 2 * jnp.log(part / whole))
+        return jnp.exp(c[0] / 2 * jnp.log(part / whole))
 
     def describe(self) -> str:
         return 'InfoScale'

@@ -6,6 +6,7 @@ import dataclasses
 
 import jax
 
+from nope.model.lam.base import Coefficients
 from nope.model.lam.relative import Relative
 
 
@@ -22,13 +23,8 @@ class LogLength(Relative):
     follows_length = True
     acts_inside = False
 
-    def multipliers(
-        self,
-        coefficients_LN: jax.Array,
-        length: int | jax.Array,
-        positions_T: jax.Array | None = None,
-    ) -> jax.Array:
-        return 1.0 + coefficients_LN * self.log_beyond(length)
+    def law(self, c: Coefficients, at: int | jax.Array) -> jax.Array:
+        return 1.0 + c[0] * self.log_beyond(at)
 
     def describe(self) -> str:
         return 'log-length'

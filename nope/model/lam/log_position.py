@@ -6,18 +6,18 @@ import dataclasses
 
 import jax
 
-from nope.model.lam.relative import Relative, keys_seen
+from nope.model.lam.base import Coefficients
+from nope.model.lam.relative import Relative
 
 
 @dataclasses.dataclass(frozen=True)
 class LogPosition(Relative):
-    """p_h(i) = 1 + r_h * ln(max(i / train_length, 1)), i the keys that a query sees (its position
-    counted from 1): the base model itself up to train_length, wherever the sequence ends.
+    """p_h(i) = 1 + r_h * ln(max(i / train_length, 1)), wherever the sequence ends. i counts the
+    keys that a query sees. Up to train_length it is the base model itself.
 
-    The temperature of Inkling's global layers, whose code takes r = 0.1 (published here) and
-    128,000 for train_length and scales the bias by distance too, which lambda does not.
-    train_length = 1 is 1 + r ln i. Llama 4's is a staircase (`LogFloor`), Grok-2's the same with r
-    = 1 / ln(train_length) (`LogRatioPosition`).
+    Inkling's global layers have it, with r = 0.1 and train_length 128,000. Their code scales the
+    bias by distance too, which lambda does not. A train_length of 1 gives 1 + r ln i.
+    `LogRatioPosition`, Grok-2's law, is the same with another unit of r.
     """
 
     neutral = 0.0
@@ -25,14 +25,8 @@ class LogPosition(Relative):
     follows_position = True
     acts_inside = False
 
-    def multipliers(
-        self,
-        coefficients_LN: jax.Array,
-        length: int | jax.Array,
-        positions_T: jax.Array | None = None,
-    ) -> jax.Array:
-        log_T = self.log_beyond(keys_seen(positions_T))
-        return 1.0 + coefficients_LN[:, None] * log_T[:, None]
+    def law(self, c: Coefficients, at: int | jax.Array) -> jax.Array:
+        return 1.0 + c[0] * self.log_beyond(at)
 
     def describe(self) -> str:
         return 'log-position'

@@ -8,6 +8,7 @@ import math
 import jax
 import jax.numpy as jnp
 
+from nope.model.lam.base import Coefficients
 from nope.model.lam.relative import Relative
 
 
@@ -35,16 +36,11 @@ class LogRatio(Relative):
     def acts_inside(self) -> bool:  # type: ignore[override]
         return self.inside
 
-    def multipliers(
-        self,
-        coefficients_LN: jax.Array,
-        length: int | jax.Array,
-        positions_T: jax.Array | None = None,
-    ) -> jax.Array:
-        log = jnp.log(jnp.asarray(length, jnp.float32) / self.train_length)
+    def law(self, c: Coefficients, at: int | jax.Array) -> jax.Array:
+        log = jnp.log(jnp.asarray(at, jnp.float32) / self.train_length)
         if not self.inside:
             log = jnp.maximum(log, 0.0)
-        return 1.0 + coefficients_LN * (log / math.log(self.train_length))
+        return 1.0 + c[0] * (log / math.log(self.train_length))
 
     def describe(self) -> str:
         return 'log-ratio'

@@ -7,13 +7,14 @@ import math
 
 import jax
 
-from nope.model.lam.relative import Relative, keys_seen
+from nope.model.lam.base import Coefficients
+from nope.model.lam.relative import Relative
 
 
 @dataclasses.dataclass(frozen=True)
 class LogRatioPosition(Relative):
-    """p_h(i) = 1 + r_h * (max(1, ln i / ln(train_length)) - 1), i the keys that a query sees (its
-    position counted from 1).
+    """p_h(i) = 1 + r_h * (max(1, ln i / ln(train_length)) - 1). i counts the keys that a query
+    sees.
 
     Qwen's LogN attention and Grok-2's temperature (train_length 1,024), both published at r = 1 for
     all heads. SGLang's code for Grok-2 takes the position counted from 0, i - 1, in place of i.
@@ -26,14 +27,8 @@ class LogRatioPosition(Relative):
     follows_position = True
     acts_inside = False
 
-    def multipliers(
-        self,
-        coefficients_LN: jax.Array,
-        length: int | jax.Array,
-        positions_T: jax.Array | None = None,
-    ) -> jax.Array:
-        log_T = self.log_beyond(keys_seen(positions_T))
-        return 1.0 + coefficients_LN[:, None] * (log_T / math.log(self.train_length))[:, None]
+    def law(self, c: Coefficients, at: int | jax.Array) -> jax.Array:
+        return 1.0 + c[0] * (self.log_beyond(at) / math.log(self.train_length))
 
     def describe(self) -> str:
         return 'log-ratio by position'

@@ -6,6 +6,7 @@ import dataclasses
 
 import jax
 
+from nope.model.lam.base import Coefficients
 from nope.model.lam.relative import Relative
 
 
@@ -23,14 +24,9 @@ class LogSquare(Relative):
     follows_length = True
     acts_inside = False
 
-    def multipliers(
-        self,
-        coefficients_LN: jax.Array,
-        length: int | jax.Array,
-        positions_T: jax.Array | None = None,
-    ) -> jax.Array:
-        x = self.log_beyond(length)
-        return 1.0 + coefficients_LN[..., 0] * x + coefficients_LN[..., 1] * x**2
+    def law(self, c: Coefficients, at: int | jax.Array) -> jax.Array:
+        x = self.log_beyond(at)
+        return 1.0 + c[0] * x + c[1] * x**2
 
     def describe(self) -> str:
         return 'log-square'

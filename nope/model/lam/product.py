@@ -6,7 +6,8 @@ import dataclasses
 
 import jax
 
-from nope.model.lam.base import Coefficient, Form
+from nope.model.lam.base import Coefficient, Coefficients, Form
+from nope.model.lam.scale import times
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,6 +47,9 @@ class Product(Form):
     def fresh(self) -> Coefficient:
         return (*_of_head(self.trained), *_of_head(self.searched))
 
+    def law(self, c: Coefficients, at: int | jax.Array) -> jax.Array:
+        raise NotImplementedError('each of its laws may follow something else')
+
     def multipliers(
         self,
         coefficients_LN: jax.Array,
@@ -56,10 +60,7 @@ class Product(Form):
         trained_LNC = jax.lax.stop_gradient(coefficients_LN[..., :kept])
         first = _multipliers(self.trained, trained_LNC, length, positions_T)
         second = _multipliers(self.searched, coefficients_LN[..., kept:], length, positions_T)
-        if self.follows_position:
-            # [L, T, N] of the one that follows it, [L, 1, N] of one that does not
-            first, second = (p if p.ndim == 3 else p[:, None] for p in (first, second))
-        return first * second
+        return times(first, second)
 
     def describe(self) -> str:
         return f'{self.trained.describe()} times {self.searched.describe()}'

@@ -7,6 +7,7 @@ from typing import Any
 
 from nope.model.lam.base import Form
 from nope.model.lam.constant import Constant
+from nope.model.lam.given import GivenLaw
 from nope.model.lam.info_scale import InfoScale
 from nope.model.lam.log_floor import LogFloor
 from nope.model.lam.log_length import LogLength
@@ -56,3 +57,22 @@ def from_section(
     of_model = {'train_length': train_length, 'head_dim': head_dim}
     known = {n: value for n, value in of_model.items() if n in sections.fields_of(kind)}
     return sections.make(kind, {**known, **fields}, field)
+
+
+def given_from_section(
+    section: str | Mapping[str, Any] | None, field: str, *, train_length: int, head_dim: int
+) -> GivenLaw | None:
+    """The law that `{'kind': NAME, 'coefficient': NUMBER, ...}` gives a model; None for None.
+
+    `first` and `heads` are fields of `GivenLaw`, all others of its law. Arguments and errors as
+    `from_section`.
+    """
+    if section is None:
+        return None
+    given: dict[str, Any] = {}
+    if isinstance(section, Mapping):
+        own = sections.fields_of(GivenLaw).keys() - {'law'}
+        given = {name: value for name, value in section.items() if name in own}
+        section = {name: value for name, value in section.items() if name not in own}
+    law = from_section(section, field, train_length=train_length, head_dim=head_dim)
+    return sections.make(GivenLaw, {'law': law, **given}, field)

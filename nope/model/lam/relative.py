@@ -11,6 +11,8 @@ import jax.numpy as jnp
 from nope.model.lam.base import Form
 from nope.runtime.errors import FieldError
 
+MOST = 2**30  # positions are int32
+
 
 @dataclasses.dataclass(frozen=True)
 class Relative(Form):
@@ -27,6 +29,8 @@ class Relative(Form):
         if self.train_length < self.least:
             rule = f'it must be at least {self.least}'
             raise FieldError('train_length', self.train_length, rule)
+        if self.train_length > MOST:
+            raise FieldError('train_length', self.train_length, 'accepted: up to 2**30')
 
     def acts_within(self, length: int) -> bool:
         return self.acts_inside or length > self.train_length
@@ -34,9 +38,3 @@ class Relative(Form):
     def log_beyond(self, tokens: int | jax.Array) -> jax.Array:
         """ln(max(tokens / L, 1)), float32: 0 up to the training length."""
         return jnp.log(jnp.maximum(jnp.asarray(tokens, jnp.float32) / self.train_length, 1.0))
-
-
-def keys_seen(positions_T: jax.Array | None) -> jax.Array:
-    """i, the number of keys that a query at each 0-based position sees, float32."""
-    assert positions_T is not None
-    return positions_T.astype(jnp.float32) + 1.0

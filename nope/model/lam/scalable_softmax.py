@@ -5,9 +5,8 @@ from __future__ import annotations
 import dataclasses
 
 import jax
-import jax.numpy as jnp
 
-from nope.model.lam.base import Form
+from nope.model.lam.base import Coefficients, Form, log_of_keys
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,15 +24,8 @@ class ScalableSoftmax(Form):
     published = 0.43
     follows_position = True
 
-    def multipliers(
-        self,
-        coefficients_LN: jax.Array,
-        length: int | jax.Array,
-        positions_T: jax.Array | None = None,
-    ) -> jax.Array:
-        assert positions_T is not None
-        log_T = jnp.log1p(positions_T.astype(jnp.float32))
-        return coefficients_LN[:, None] * log_T[:, None]
+    def law(self, c: Coefficients, at: int | jax.Array) -> jax.Array:
+        return c[0] * log_of_keys(at)
 
     def describe(self) -> str:
         return 'scalable softmax'

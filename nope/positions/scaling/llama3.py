@@ -15,8 +15,8 @@ from nope.runtime.errors import FieldError
 
 @dataclasses.dataclass(frozen=True)
 class Llama3(Scaling):
-    """theta / factor for wavelengths above L / low, theta for those below L / high, and between
-    them a mean of both that is linear in L / wavelength."""
+    """Long wavelengths, above L / low, turn by theta / factor; short ones, below L / high, by
+    theta. In between it is a mean of both, linear in L / wavelength."""
 
     factor: float
     train_length: int

@@ -13,7 +13,7 @@ import pytest
 
 from nope.attention import AttentionOutput, Mask
 from nope.attention.bias import as_array
-from nope.attention.cases import Case, Inputs, make_inputs
+from nope.attention.cases import Inputs, Trial, make_inputs
 from nope.attention.dense import WEIGHTS, dense_attention
 from tests.attention.cases import TEST_CASES
 from tests.attention.contract import TOLERANCE, assert_close, value_and_gradients
@@ -25,8 +25,8 @@ NAMED = {case.name: case for case in TEST_CASES}
 # Between them every rule of a mask, biases, groups and queries after a cache.
 CASES = [
     NAMED['empty_rows_one_block'],
-    Case('every_rule', 2, 9, 26, 4, 2, 8, True, 'packed', 'float32', 10, 15, 'buckets', True),
-    Case('factors', 1, 20, 20, 4, 2, 8, bias='scale_invariant'),
+    Trial('every_rule', 2, 9, 26, 4, 2, 8, True, 'packed', 'float32', 10, 15, 'buckets', True),
+    Trial('factors', 1, 20, 20, 4, 2, 8, bias='scale_invariant'),
 ]
 each_rule = pytest.mark.parametrize('weights', RULES)
 
@@ -80,7 +80,9 @@ def test_a_row_is_the_rule_on_the_keys_that_it_sees(weights: str) -> None:
 
 @each_rule
 @pytest.mark.parametrize('case', CASES, ids=lambda case: case.name)
-def test_gradients_are_finite_and_those_of_the_arrays_that_matter(case: Case, weights: str) -> None:
+def test_gradients_are_finite_and_those_of_the_arrays_that_matter(
+    case: Trial, weights: str
+) -> None:
     inputs = make_inputs(case)
     function = functools.partial(dense_attention, weights=weights)
     result, gradients = value_and_gradients(function, inputs)
@@ -94,7 +96,7 @@ def test_gradients_are_finite_and_those_of_the_arrays_that_matter(case: Case, we
 @each_rule
 def test_causal(weights: str) -> None:
     """The gradient of row i reaches no later key, and its own under entmax alone."""
-    inputs = make_inputs(Case('', 1, 20, 20, 4, 4, 8))
+    inputs = make_inputs(Trial('', 1, 20, 20, 4, 4, 8))
     inputs = dataclasses.replace(inputs, q_BTNH=0.1 * inputs.q_BTNH)  # nothing is far
     reached_S = jax.grad(lambda v: jnp.sum(attend(weights, inputs, v_BSKH=v).out[:, 11]))(
         inputs.v_BSKH
@@ -105,7 +107,7 @@ def test_causal(weights: str) -> None:
 
 
 def test_the_first_query_of_stick_breaking_sees_nothing() -> None:
-    inputs = make_inputs(Case('', 2, 6, 6, 4, 2, 8))
+    inputs = make_inputs(Trial('', 2, 6, 6, 4, 2, 8))
     found = attend('stick_breaking', inputs)
     assert np.all(np.asarray(found.out)[:, 0] == 0)
     assert np.all(np.asarray(found.lse)[..., 0] == -np.inf)
@@ -115,14 +117,14 @@ def test_the_first_query_of_stick_breaking_sees_nothing() -> None:
 @each_rule
 def test_entropy_is_at_most_log_i(weights: str) -> None:
     """Of stick-breaking over i - 1 keys and what remains."""
-    inputs = make_inputs(Case('', 2, 60, 60, 4, 2, 8))
+    inputs = make_inputs(Trial('', 2, 60, 60, 4, 2, 8))
     for scale in (0.0, 1.0, 30.0):
         found = attend(weights, inputs, q_BTNH=scale * inputs.q_BTNH)
         assert np.all(np.asarray(found.entropy) <= np.log(np.arange(1, 61)) + 2e-6)
 
 
 def test_equal_logits_give_the_mean_under_entmax_and_halves_under_stick_breaking() -> None:
-    inputs = make_inputs(Case('', 1, 5, 5, 1, 1, 8))
+    inputs = make_inputs(Trial('', 1, 5, 5, 1, 1, 8))
     q_BTNH = 0 * inputs.q_BTNH
     v_SH = np.asarray(inputs.v_BSKH)[0, :, 0]
     even = attend('entmax', inputs, q_BTNH=q_BTNH)
@@ -135,7 +137,7 @@ def test_equal_logits_give_the_mean_under_entmax_and_halves_under_stick_breaking
 @each_rule
 def test_cached_queries_are_rows_of_the_whole(weights: str) -> None:
     """One compilation serves every offset."""
-    inputs = make_inputs(Case('', 1, 40, 40, 4, 2, 8, window=30, bias='alibi'))
+    inputs = make_inputs(Trial('', 1, 40, 40, 4, 2, 8, window=30, bias='alibi'))
     whole = attend(weights, inputs)
     programs = run._cache_size()
     for first in (0, 1, 37):
@@ -148,7 +150,7 @@ def test_cached_queries_are_rows_of_the_whole(weights: str) -> None:
 
 @each_rule
 def test_half_precision_rounds_the_output_alone(weights: str) -> None:
-    inputs = make_inputs(Case('', 1, 30, 30, 4, 2, 8, dtype='bfloat16'))
+    inputs = make_inputs(Trial('', 1, 30, 30, 4, 2, 8, dtype='bfloat16'))
     found = attend(weights, inputs)
     assert found.out.dtype == 'bfloat16'
     assert found.lse.dtype == found.entropy.dtype == 'float32'
@@ -173,6 +175,6 @@ def test_half_precision_rounds_the_output_alone(weights: str) -> None:
     ids=['rule', 'full', 'shape'],
 )
 def test_what_does_not_fit_is_refused(changes: dict[str, Any], message: str) -> None:
-    inputs = make_inputs(Case('', 1, 7, 7, 4, 2, 8))
+    inputs = make_inputs(Trial('', 1, 7, 7, 4, 2, 8))
     with pytest.raises(ValueError, match=message):
         dense_attention(inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH, **changes)

@@ -14,7 +14,7 @@ import pytest
 from nope.model import LayerKind, ModelConfig, ModelOutput, apply
 from nope.model.cache import Cache, empty
 from nope.model.decoding import unstack
-from nope.model.lam import LogLength
+from nope.model.lam import GivenLaw, LogFloor, LogLength
 from nope.positions import DynamicNTK, ForgetGate, NoPE, Position, Rotary, Split
 from tests import tiny
 from tests.model.decoding.programs import in_pieces, piece, whole
@@ -36,8 +36,8 @@ def of_kinds(*positions: Position) -> ModelConfig:
 
 # With those of `MIXED`, every encoding: of several kinds in one model, fewer programs.
 MODELS = {
-    'rotary, none, tempered': of_kinds(
-        *(ENCODINGS[n] for n in ('rotary', 'none', 'tempered')), Rotary(rate=0.3, span=3)
+    'rotary, none, a given law': dataclasses.replace(
+        of_kinds(ENCODINGS['rotary'], NoPE()), law=GivenLaw(LogFloor(3), 0.3, first=0)
     ),
     'following the length': of_kinds(
         ENCODINGS['dynamic YaRN'], ENCODINGS['LongRoPE'], Rotary(scaling=DynamicNTK(2.0, 8))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 
 import jax
-import jax.numpy as jnp
 
 from nope.model.lam import Form
+from nope.model.lam.base import Coefficients, log_of_keys
 from nope.runtime.errors import FieldError
 
 
@@ -24,15 +24,8 @@ class ByKeys(Form):
         if self.rate <= 0:
             raise FieldError('rate', self.rate, 'it must be above 0')
 
-    def multipliers(
-        self,
-        coefficients_LN: jax.Array,
-        length: int | jax.Array,
-        positions_T: jax.Array | None = None,
-    ) -> jax.Array:
-        assert positions_T is not None
-        log_T = jnp.log1p(positions_T.astype(jnp.float32))
-        return 1.0 + self.rate * coefficients_LN[:, None] * log_T[:, None]
+    def law(self, c: Coefficients, at: int | jax.Array) -> jax.Array:
+        return 1.0 + self.rate * c[0] * log_of_keys(at)
 
     def describe(self) -> str:
         return 'by keys'

@@ -35,27 +35,6 @@ def named(form: lam.Form) -> str:
     return type(form).__name__
 
 
-def test_constant_is_the_coefficient_at_every_length() -> None:
-    for length in (1, 64, 10_000):
-        found = lam.Constant().multipliers(COEFFICIENTS, length)
-        np.testing.assert_array_equal(found, COEFFICIENTS)
-
-
-def test_log_length_is_one_up_to_the_training_length() -> None:
-    form = lam.LogLength(train_length=64)
-    for length in (1, 63, 64):
-        np.testing.assert_array_equal(form.multipliers(COEFFICIENTS, length), 1.0)
-
-
-def test_log_length_grows_with_the_logarithm_beyond_it() -> None:
-    form = lam.LogLength(train_length=64)
-    for length in (96, 128, 512):
-        expected = 1 + np.asarray(COEFFICIENTS) * np.float64(math.log(length / 64))
-        np.testing.assert_allclose(form.multipliers(COEFFICIENTS, length), expected, rtol=1e-6)
-        traced = jax.jit(form.multipliers)(COEFFICIENTS, jnp.float32(length))
-        np.testing.assert_allclose(traced, expected, rtol=1e-6)
-
-
 @pytest.mark.parametrize(('name', 'expected'), vectors.entries('uniform_fit', starting_with='a='))
 def test_log_length_is_the_form_of_the_published_fits(
     name: str, expected: dict[str, float]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import math
 from typing import Any
 
 import pytest
 
 from nope.model import lam
-from nope.runtime.sections import fields_of
+from nope.model.lam.info_scale import InfoScale
+from nope.model.lam.relative import Relative
 from tests.model.lam.by_keys import ByKeys
 
 FIELD = 'runs.a.search.form'
@@ -31,6 +33,7 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
         ('log_length', lam.LogLength(512)),
         ({'kind': 'log_length'}, lam.LogLength(512)),
         ({'kind': 'log_length', 'train_length': 64}, lam.LogLength(64)),
+        ('info_scale', InfoScale(512, 16)),
         ('by_keys', ByKeys(1.0)),
         ({'kind': 'by_keys', 'rate': 2}, ByKeys(2.0)),
     ],
@@ -48,14 +51,6 @@ def test_a_bare_name_is_enough_for_every_form(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    'name', [name for name, form in lam.FORMS.items() if 'train_length' in fields_of(form)]
-)
-def test_a_length_below_one_is_refused(name: str) -> None:
-    with pytest.raises(ValueError, match=r'train_length is 0; it must be at least \d'):
-        made({'kind': name, 'train_length': 0})
-
-
-@pytest.mark.parametrize(
     ('section', 'message'),
     [
         ('linear', r"form is 'linear'; accepted: constant, .*by_keys"),
@@ -68,10 +63,20 @@ def test_a_length_below_one_is_refused(name: str) -> None:
             {'kind': 'log_length', 'L': 2},
             r'form\.L is unknown for LogLength; accepted: kind, train_length',
         ),
-        (
-            {'kind': 'log_length', 'train_length': 0},
-            r'form\.train_length is 0; it must be at least 1',
+        *(
+            ({'kind': name, 'train_length': length}, rf'form\.train_length is {length}; {rule}')
+            for name, form in lam.FORMS.items()
+            if issubclass(form, Relative)
+            for length, rule in (
+                (form.least - 1, f'it must be at least {form.least}'),
+                (2**30 + 1, r'accepted: up to 2\*\*30'),
+            )
         ),
+        *(
+            ({'kind': 'log_offset', 'share': share}, rf'form\.share is {share}; share \* train_le')
+            for share in (1 / 512, 0.0, -1.0, math.inf, math.nan)
+        ),
+        ({'kind': 'info_scale', 'head_dim': 0}, r'form\.head_dim is 0; it must be at least 1'),
         ({'kind': 'log_length', 'train_length': 6.5}, r'form\.train_length is 6\.5; accepted'),
         ({'kind': 'by_keys', 'rate': 'fast'}, r"form\.rate is 'fast'; accepted is float"),
         ({'kind': 'by_keys', 'rate': -1.0}, r'form\.rate is -1\.0; it must be above 0'),

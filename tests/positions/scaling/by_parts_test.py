@@ -53,16 +53,3 @@ def test_the_fastest_stay_and_the_slowest_are_interpolated_exactly(
 def test_a_factor_of_one_changes_nothing() -> None:
     plain = Unscaled().inverse_frequencies(vectors.BASE, vectors.DIMS, 1)
     np.testing.assert_allclose(frequencies(ByParts(1.0, 2048)), plain, rtol=vectors.RTOL)
-
-
-@pytest.mark.parametrize(
-    ('changes', 'message'),
-    [
-        ({'ramp': 'steps'}, r"^ramp is 'steps'; accepted: dimensions, turns"),
-        ({'fast': 1.0}, r'^fast is 1.0; it must be above slow, 1.0'),
-        ({'slow': 0.0}, r'^slow is 0.0; it must be finite and above 0'),
-    ],
-)
-def test_errors_name_the_field_and_what_is_accepted(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        ByParts(2.0, 2048, **changes)

@@ -52,8 +52,6 @@ def test_there_is_a_factor_for_every_pair() -> None:
     RULE.check(64)
     with pytest.raises(ValueError, match=r'^scaling\.short is 32 values, .*; 8 .* take 4 factors'):
         Rotary(scaling=RULE).check(8)
-    with pytest.raises(ValueError, match=r'^long is -1.0; it must be finite and above 0'):
-        LongRoPE((1.0,), (-1.0,), 16)
 
 
 def test_the_multiplier_is_given_or_follows_from_the_factor() -> None:

@@ -1,0 +1,53 @@
+"""Law of the logits that a model comes with, beside lambda."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+
+from nope.model.lam.base import Form
+from nope.model.lam.coefficients import uniform
+from nope.runtime.errors import FieldError, one_of
+
+HEADS = 'all', 'nope'
+
+
+@dataclasses.dataclass(frozen=True)
+class GivenLaw:
+    """A law whose coefficient is fixed and the same in all heads that it reaches.
+
+    Lambda multiplies it. Ministral 3 grows all queries by `LogFloor` and counts i from 0. Llama 4
+    counts from 1 and grows the queries of its layers without position.
+
+    law: from the registry. coefficient: its number, or all of its numbers. first: i of the
+    sequence's first token, 1 as laws count, or 0. heads: 'all', or 'nope', those without position
+    encoding.
+    """
+
+    law: Form
+    coefficient: float
+    first: int = 1
+    heads: str = 'all'
+
+    def __post_init__(self) -> None:
+        try:
+            self.law.check_start(self.coefficient)
+        except FieldError as error:
+            raise FieldError('coefficient', error.value, error.rule) from error
+        if self.first not in (0, 1):
+            raise FieldError('first', self.first, 'accepted: 0, 1')
+        if self.heads not in HEADS:
+            raise FieldError('heads', self.heads, one_of(HEADS))
+
+    def multipliers(
+        self, layers: int, heads: int, length: int | jax.Array, positions_T: jax.Array | None
+    ) -> jax.Array:
+        """p of one sequence, as `Form.multipliers` gives it, in all heads."""
+        coefficients_LN = uniform(self.coefficient, layers, heads, self.law.numbers)
+        if positions_T is not None:
+            positions_T = positions_T + (self.first - 1)
+        return self.law.multipliers(coefficients_LN, length, positions_T)
+
+    def describe(self) -> str:
+        return f'{self.law.describe()} {self.coefficient:g}'
