@@ -1,0 +1,456 @@
+"""What is counted of a program: products, and what its collectives bring."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+import math
+import pathlib
+import sys
+import tempfile
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import NamedSharding, PartitionSpec
+
+from experiments import ahead, programs
+from nope import sharding
+from nope.data import DataConfig, TaskData
+from nope.evals import longbench
+from nope.evals.generation import Options
+from nope.evals.longbench import DATASETS
+from nope.model import counts
+from nope.positions import DynamicNTK, Linear, Rotary, Scaling
+from nope.sharding import MeshConfig, make_mesh
+from nope.training import optim
+from nope.training.config import check_whole_sequences
+from tests import tiny
+from tools.bench import aot, aot_programs, aot_record, flops, hlo
+from tools.bench.harness import ROOT
+
+
+def traced(function, *arguments):
+    return jax.jit(function).trace(*arguments).jaxpr
+
+
+def test_products_are_counted_as_often_as_they_run() -> None:
+    x, w = jnp.ones((8, 16)), jnp.ones((5, 16, 16))
+
+    def scanned(x, w):
+        return jax.lax.scan(lambda x, w: (jax.checkpoint(lambda x: jnp.sin(x @ w))(x), None), x, w)
+
+    one = 2 * 8 * 16 * 16
+    assert flops.count(traced(scanned, x, w)) == (5 * one, 0)
+    # Backward: both products of every layer, and the forward one again.
+    gradient = jax.grad(lambda w: scanned(x, w)[0].sum())
+    assert flops.count(traced(gradient, w)) == (5 * one * (1 + 1 + 2), 0)
+
+
+def test_a_branch_counts_as_its_dearest_and_a_shard_on_all_devices() -> None:
+    x = jnp.ones((8, 8))
+    branches = traced(lambda x: jax.lax.cond(x[0, 0] > 0, lambda x: x @ x, lambda x: x, x), x)
+    assert flops.count(branches) == (2 * 8**3, 0)
+    mesh = make_mesh(MeshConfig(data=4, fsdp=2))
+    spec = PartitionSpec('data')
+    with jax.set_mesh(mesh):
+        mapped = jax.shard_map(lambda x: x @ x.T, in_specs=spec, out_specs=spec, check_vma=False)
+        assert flops.count(traced(mapped, x)) == (8 * 2 * 2 * 8 * 2, 0)
+
+
+def test_the_flops_of_a_step_are_those_of_the_convention() -> None:
+    """Where nothing is recomputed but the head's product, in the backward pass of the loss."""
+    model = tiny.model(remat='none')
+    program = programs.Step(model, optim.OptimizerConfig(1e-3), 16, 4, 1)
+    tokens = 4 * 16
+    assert program.model_flops == tokens * counts.training_flops(model, 16)
+    head = 2.0 * model.vocab_size * model.width * tokens
+    assert aot.computed(program) in (program.model_flops, program.model_flops + head)
+    search = optim.OptimizerConfig(0.1, trains='lam', bound=1.0)
+    frozen = programs.Step(model, search, 64, 4, 1)
+    found, head = aot.computed(frozen), 2.0 * model.vocab_size * model.width * 4 * 64
+    assert found in (frozen.model_flops, frozen.model_flops + head)
+    again = programs.Step(tiny.model(remat='full'), optim.OptimizerConfig(1e-3), 16, 4, 1)
+    assert aot.computed(program) < aot.computed(again) < 8 / 6 * aot.computed(program)
+
+
+def test_the_flops_of_a_piece_of_a_prompt_are_no_more_than_it_computes() -> None:
+    """Of the keys that it computes with half are of the future, in the mean over pieces, and the
+    cache has slots for one piece more."""
+    for vocab, length in ((64, 64), (64, 4096), (4096, 4096)):
+        program = programs.Scoring(tiny.model(vocab_size=vocab), length, 4)
+        computed = aot.computed(program)
+        assert 0.4 * computed <= program.model_flops <= computed
+
+
+def test_a_loop_that_ends_when_something_holds_runs_its_rounds_at_most() -> None:
+    x = jnp.ones((8, 8))
+    loop = traced(lambda x: jax.lax.while_loop(lambda x: x[0, 0] < 9, lambda x: x @ x, x), x)
+    assert flops.count(loop, rounds=5) == (5 * 2 * 8**3, 0)
+    with pytest.raises(ValueError, match='how often it runs is not known'):
+        flops.count(loop)
+
+
+def test_products_of_activations_are_attentions() -> None:
+    x = jnp.ones((3, 8, 4))
+    products = traced(lambda x: jnp.einsum('bij,bkj->bik', x, x), x)
+    assert flops.count(products) == (0, 2 * 3 * 8 * 8 * 4)
+
+
+def compiled(function, mesh, *shaped):
+    arguments = [
+        jax.ShapeDtypeStruct(shape, jnp.float32, sharding=NamedSharding(mesh, PartitionSpec(*spec)))
+        for shape, spec in shaped
+    ]
+    out = NamedSharding(mesh, PartitionSpec())
+    with jax.set_mesh(mesh):
+        return jax.jit(function, out_shardings=out).lower(*arguments).compile()
+
+
+def test_collectives_bring_what_the_other_devices_have() -> None:
+    mesh = make_mesh(MeshConfig(data=8))
+    gathered = compiled(lambda x: x * 2, mesh, ((64, 128), ('data',)))
+    assert hlo.CompiledText(gathered.as_text()).collective_bytes() == {
+        'all-gather': 64 * 128 * 4 * 7 / 8
+    }
+    summed = compiled(lambda x: x.sum(0), mesh, ((64, 128), ('data',)))
+    assert hlo.CompiledText(summed.as_text()).collective_bytes() == {
+        'all-reduce': 2 * 128 * 4 * 7 / 8
+    }
+
+
+def test_collectives_in_a_loop_count_as_often_as_it_runs() -> None:
+    mesh = make_mesh(MeshConfig(data=8))
+
+    def scanned(x, w):
+        return jax.lax.scan(lambda x, w: (jnp.tanh(x @ w), None), x, w)[0]
+
+    found = compiled(scanned, mesh, ((4, 64), ()), ((6, 64, 64), (None, 'data')))
+    moved = hlo.CompiledText(found.as_text()).collective_bytes()
+    whole = 4 * 64 * 4 * 7 / 8
+    assert moved == {'all-reduce': 6 * 2 * whole, 'all-gather': whole}
+
+
+def test_a_loop_without_an_end_that_is_known_counts_where_it_communicates() -> None:
+    mesh = make_mesh(MeshConfig(data=8))
+
+    def alone(x):
+        return jax.lax.while_loop(lambda x: x[0, 0] < 0.5, jnp.sqrt, x).sum()
+
+    def together(x):
+        return jax.lax.while_loop(lambda x: x[0, 0] < 0.5, lambda x: x / x.sum(), x).sum()
+
+    found = compiled(alone, mesh, ((4, 64), ()))
+    assert hlo.CompiledText(found.as_text()).collective_bytes() == {}
+    found = compiled(together, mesh, ((64, 4), ('data',)))
+    with pytest.raises(ValueError, match='how often a loop runs is not known'):
+        hlo.CompiledText(found.as_text()).collective_bytes()
+    assert hlo.CompiledText(found.as_text(), rounds=3).collective_bytes()
+
+
+def test_of_programs_that_differ_in_shape_the_longest_stay() -> None:
+    mesh, optimizer = make_mesh(MeshConfig()), optim.OptimizerConfig(1e-3)
+    short, long = (programs.Step(tiny.model(), optimizer, n, 64 // n, 1) for n in (8, 16))
+    other = programs.Evaluation(tiny.model(), True, 4, 8)
+    asked = {(program, mesh): str(i) for i, program in enumerate((short, long, other))}
+    assert aot_programs.longest(asked) == {(long, mesh): '1', (other, mesh): '2'}
+
+
+def test_of_scalings_that_differ_in_numbers_the_longest_stays() -> None:
+    mesh, optimizer = make_mesh(MeshConfig()), optim.OptimizerConfig(1e-3)
+
+    def step(scaling: Scaling, length: int) -> programs.Step:
+        return programs.Step(tiny.model(position=Rotary(scaling=scaling)), optimizer, length, 8, 1)
+
+    short, long, dynamic = step(Linear(2.0), 16), step(Linear(4.0), 32), step(DynamicNTK(2.0, 8), 8)
+    asked = {(program, mesh): str(i) for i, program in enumerate((short, long, dynamic))}
+    assert aot_programs.longest(asked) == {(long, mesh): '1', (dynamic, mesh): '2'}
+
+
+def test_of_steps_that_differ_in_numbers_of_the_optimizer_one_stays() -> None:
+    mesh = make_mesh(MeshConfig())
+    slow, fast, bounded = (
+        programs.Step(tiny.model(), optimizer, 8, 8, 1)
+        for optimizer in (
+            optim.OptimizerConfig(1e-3, trains='lam', decay_steps=20, warmup_steps=2),
+            optim.OptimizerConfig(1e-2, trains='lam', schedule='linear_tail'),
+            optim.OptimizerConfig(1e-3, trains='lam', bound=0.0),
+        )
+    )
+    asked = {(program, mesh): str(i) for i, program in enumerate((slow, fast, bounded))}
+    assert aot_programs.longest(asked) == {(slow, mesh): '0', (bounded, mesh): '2'}
+
+
+def test_of_continuations_the_one_that_ends_last_stays() -> None:
+    mesh = make_mesh(MeshConfig())
+    brief, long, beams = (
+        programs.Continuing(tiny.model(), options, length, 2)
+        for length, options in ((8, Options(4)), (6, Options(8)), (4, Options(4, beams=2)))
+    )
+    asked = {(program, mesh): str(i) for i, program in enumerate((brief, long, beams))}
+    assert aot_programs.longest(asked) == {(long, mesh): '1', (beams, mesh): '2'}
+
+
+def test_programs_of_an_earlier_call_are_not_compiled_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path
+) -> None:
+    compiled = []
+
+    def line(program: programs.Program, mesh: object, config: str) -> dict:
+        if len(compiled) == 2:
+            raise KeyboardInterrupt
+        compiled.append(program)
+        return {'config': config, 'fits': program.kind != 'search'}
+
+    def call(compiler: str = 'first', code: str = 'first') -> tuple[int, list[dict]]:
+        monkeypatch.setattr(aot.targets, 'compiler', lambda topology: compiler)
+        monkeypatch.setattr(aot_record, 'code', lambda: code)
+        status = aot.main()
+        return status, [json.loads(text) for text in capsys.readouterr().out.splitlines()]
+
+    out = tmp_path / 'lines.jsonl'
+    asked = ['--config=configs/first_paper/fig1.py:paper', '--longest', f'--out={out}']
+    monkeypatch.setattr('sys.argv', ['aot', *asked])
+    monkeypatch.setattr(aot.targets, 'devices', lambda topology: jax.devices())
+    monkeypatch.setattr(aot, 'lowered', lambda program, mesh: repr(program))
+    monkeypatch.setattr(aot, 'line', line)
+    with pytest.raises(KeyboardInterrupt):
+        call()
+    before = [json.loads(text) for text in capsys.readouterr().out.splitlines()]
+    assert len(before) == 2
+    kept, compiled[:] = compiled[:], []
+    monkeypatch.setattr(aot, 'line', lambda *asked: compiled.append(asked[0]) or {'fits': False})
+    status, lines = call()
+    assert status == 1 and lines[:2] == before  # read again, not compiled
+    assert compiled and not set(compiled) & set(kept)
+    assert [json.loads(text) for text in out.read_text().splitlines()] == lines
+    count = len(compiled)
+    monkeypatch.setattr('sys.argv', ['aot', *asked])
+    call('second')  # another compiler's lines are none of its own
+    assert len(compiled) == count + len(lines)
+
+
+def test_a_program_that_other_code_lowers_to_the_same_is_not_compiled_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    place, compiled = {'topology': 'v5e:4x4', 'compiler': 'libtpu'}, []
+
+    def get(code: str, digest: str, lowered: str) -> dict:
+        monkeypatch.setattr(aot_record, 'code', lambda: code)
+        record = aot_record.Record(tmp_path / 'lines.jsonl', place)
+        return record.get(digest, lambda: lowered, lambda: compiled.append(lowered) or {'fits': 1})
+
+    first = get('old code', 'a program', 'its text')
+    assert first == {**place, 'fits': 1} | {
+        'digest': 'a program',
+        'code': 'old code',
+        'lowered': 'its text',
+    }
+    assert get('new code', 'the program, renamed', 'its text')['code'] == 'new code'
+    assert compiled == ['its text']
+    get('new code', 'a program', 'another text')
+    assert compiled == ['its text', 'another text']
+    get('new code', 'a program', 'is not lowered again')
+    assert compiled == ['its text', 'another text']
+
+
+def test_a_program_is_the_same_wherever_its_kernels_stand() -> None:
+    def digest(kernel: str, line: int, size: int = 8) -> str:
+        module = f'stablehlo.custom_call @kernel {{config = "{kernel * 1000}"}} tensor<{size}xf32>'
+        return aot_record.program_digest(
+            module, f'kernel at /here/kernel.py:{line} 0x{line:x}; sin'
+        )
+
+    assert digest('a', 3) == digest('b', 40)
+    assert digest('a', 3) != digest('a', 3, size=16)
+
+
+@pytest.mark.parametrize(
+    ('topology', 'compiler'),
+    [('v5e:4x4', 'libtpu 0.0.50.1'), ('h200:16', 'jax-cuda13-plugin 0.12.0.1')],
+)
+def test_the_page_says_what_the_records_have(topology: str, compiler: str) -> None:
+    name = f'bench/compiled/{topology.replace(":", "-")}.jsonl'
+    lines = [json.loads(text) for text in (ROOT / 'tools' / name).read_text().splitlines()]
+    assert len({line['lowered'] for line in lines}) == len(lines)
+    assert all(line['fits'] and line['topology'] == topology for line in lines)
+    assert {line['compiler'] for line in lines} == {compiler}
+    page = ' '.join((ROOT / 'tools/README.md').read_text().split())
+    assert f'[{name}]({name}) ({compiler}): {len(lines)} programs' in page
+    largest = max(line['total_gib'] for line in lines)
+    assert f'{len(lines)} programs, which all fit; the largest takes {largest:.1f} GiB' in page
+
+
+def test_what_a_program_lowers_to_is_named_the_same_again() -> None:
+    """By what is computed alone: neither by the call nor by the numbers of a schedule's text."""
+    mesh = make_mesh(MeshConfig(data=2), jax.devices()[:2])
+    optimizer = optim.OptimizerConfig(1e-3)
+    step, longer, wrong = (
+        programs.Step(tiny.model(), optimizer, length, 8, parts)
+        for length, parts in ((16, 1), (32, 1), (16, 3))
+    )
+    digests = [aot.lowered(program, mesh) for program in (step, step, longer, wrong, wrong)]
+    assert digests[0] == digests[1] and digests[3] == digests[4]
+    assert len(set(digests)) == 3
+
+
+def test_an_output_that_is_no_list_of_lines_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    out = tmp_path / 'notes.txt'
+    out.write_text('compiled on Monday\n')
+    with pytest.raises(SystemExit, match=r'--out=.*notes\.txt: not lines of this tool'):
+        aot_record.Record(out, {'topology': 'v5e:4x4'})
+    assert out.read_text() == 'compiled on Monday\n'
+    with pytest.raises(SystemExit, match=r'--out=.*nowhere.*: No such file or directory'):
+        aot_record.Record(tmp_path / 'nowhere' / 'lines.jsonl', {})
+
+
+def test_all_configs_are_those_with_a_paper_size() -> None:
+    found = aot_programs.configs()
+    assert {'configs/first_paper/fig4.py:paper', 'configs/first_paper/table3.py:paper'} < set(found)
+    assert {
+        'configs/first_paper/table2.py:paper,longppl',
+        'configs/first_paper/table4.py:paper,longbench',
+    } < set(found)
+    assert not {'configs/checkpoints/extend.py:paper', 'configs/shared/base.py:paper'} & set(found)
+
+
+@pytest.mark.parametrize('config', aot_programs.configs())
+def test_every_paper_config_is_built_without_files(
+    config: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path
+) -> None:
+    """Its programs are listed too, on meshes that do not split what they need whole."""
+    if config.startswith('configs/first_paper/table1.py'):
+        pytest.importorskip('lm_eval')
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tempfile, 'tempdir', str(tmp_path))
+    with caplog.at_level(logging.WARNING):
+        experiment = aot_programs.load(config)
+    assert not caplog.records
+    assert not list(tmp_path.iterdir())
+    later = experiment.compute.later_mesh
+    if later.fsdp == 8:  # of 16 devices; here are 8, of which 2 take a sequence
+        compute = dataclasses.replace(
+            experiment.compute, later_mesh=dataclasses.replace(later, fsdp=4)
+        )
+        experiment = dataclasses.replace(experiment, compute=compute)
+    found = list(ahead.programs(experiment, jax.devices()))
+    assert found
+    for program, mesh in found:
+        check_whole_sequences(program.model, mesh, 'its mesh')
+
+
+@pytest.mark.parametrize('dataset', DATASETS)
+def test_stand_ins_are_samples_that_can_be_scored(dataset: str, tmp_path: pathlib.Path) -> None:
+    aot_programs.write_longbench(tmp_path)
+    assert len(longbench.read(tmp_path, [dataset])) == DATASETS[dataset].samples
+
+
+def test_files_that_are_named_are_read(tmp_path: pathlib.Path) -> None:
+    aot_programs.write_longbench(tmp_path)
+    asked = f'longbench.folder={tmp_path}'
+    (spec, *_) = aot_programs.load('table3:paper', [asked]).evals.values()
+    assert spec.folder == str(tmp_path)
+    (tmp_path / 'trec.jsonl').unlink()
+    with pytest.raises(FileNotFoundError, match=r'trec\.jsonl missing'):
+        aot_programs.load('table3:paper', [asked])
+
+
+def test_a_change_of_a_section_that_is_not_there_is_refused() -> None:
+    changes = ['longbnch.folder=/nowhere']
+    aot_programs.load('fig4:paper', changes, some=True)
+    with pytest.raises((KeyError, AttributeError)):
+        aot_programs.load('fig4:paper', changes)
+
+
+def test_a_config_that_cannot_be_built_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ['--config=configs/first_paper/table3.py:paper', '--set=longbench.folder=/nowhere']
+    monkeypatch.setattr('sys.argv', ['aot', *asked])
+    assert aot.main() == 2
+    message = capsys.readouterr().err
+    assert message.startswith('error: configs/first_paper/table3.py:paper: ')
+    assert 'longbench.folder' in message and "'/nowhere'" in message and '--set=' in message
+
+
+def test_a_package_that_a_config_needs_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, 'lm_eval', None)
+    monkeypatch.setattr('sys.argv', ['aot', '--config=configs/first_paper/table1.py:paper'])
+    assert aot.main() == 2
+    message = capsys.readouterr().err
+    assert message.startswith('error: configs/first_paper/table1.py:paper: ')
+    assert 'lm_eval' in message and '--set=' not in message
+
+
+def test_a_step_on_documents_apart_is_lowered_without_data() -> None:
+    model = tiny.model(attention=None, position=Rotary())
+    arrays = DataConfig(documents='apart').arrays
+    program = programs.Step(model, optim.OptimizerConfig(1e-3), 16, 16, 2, arrays)
+    mesh = make_mesh(MeshConfig(data=2, context=2), jax.devices()[:4])
+    with sharding.use(mesh, program.rules):
+        text = program.trace(mesh).lower().as_text()
+    # Tokens, targets, segments and positions; weights.
+    assert text.count('tensor<2x8x16xi32> {') == 4 and text.count('tensor<2x8x16xf32> {') == 1
+
+
+def test_a_step_on_a_task_is_lowered_with_weights_alone() -> None:
+    program = programs.Step(tiny.model(), optim.OptimizerConfig(1e-3), 16, 8, 1, TaskData.arrays)
+    mesh = make_mesh(MeshConfig(data=2), jax.devices()[:2])
+    with sharding.use(mesh, program.rules):
+        text = program.trace(mesh).lower().as_text()
+    assert text.count('tensor<1x8x16xi32> {') == 2 and text.count('tensor<1x8x16xf32> {') == 1
+
+
+def test_a_line_says_what_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = programs.Step(tiny.model(), optim.OptimizerConfig(1e-3), 16, 8, 1)
+    mesh = make_mesh(MeshConfig(fsdp=8))
+    found = aot.analyse(program, mesh)
+    state = program.state(mesh)
+    held = sum(
+        math.prod(leaf.sharding.shard_shape(leaf.shape)) * leaf.dtype.itemsize
+        for leaf in jax.tree.leaves(state)
+    )
+    assert found['tflops'] >= 0 and found['compile_seconds'] > 0
+    assert 'fits' not in found  # a CPU has no data sheet
+    sheet = dataclasses.replace(aot.hardware.DEVICES['H100'], memory=float(held))
+    monkeypatch.setattr(aot.hardware, 'known', lambda kind: sheet)
+    found = aot.analyse(program, mesh)
+    assert not found['fits'] and '[' in found['largest']
+    assert found['bound_seconds'].keys() == {'compute', 'memory', 'network'}
+    assert 0 <= found['mfu_bound'] <= 1
+    sheet = dataclasses.replace(sheet, memory=80 * 2**30)
+    found = aot.analyse(program, mesh)
+    assert found['fits'] and found['capacity_gib'] == 72  # the rest is the runtime's
+
+
+def test_meshes_are_read_and_bad_ones_named() -> None:
+    assert aot._sizes('fsdp=8,context=2') == {'fsdp': 8, 'context': 2}
+    for bad in ('model=2', 'fsdp', 'fsdp=x'):
+        with pytest.raises(SystemExit, match='data, fsdp, tensor, context'):
+            aot._sizes(bad)
+
+
+@pytest.mark.parametrize(
+    ('text', 'size'),
+    [
+        ("replica_groups=mesh['a'=2,'b'=8] {'b'}, dimensions={0}", 8),
+        ("replica_groups=mesh['a'=2,'b'=8] {'a','b'}", 16),
+        ('replica_groups=[4,2]<=[8]', 2),
+        ('replica_groups={{0,1,2},{3,4,5}}', 3),
+        ('channel_id=1', 0),
+    ],
+)
+def test_the_size_of_a_group_is_read(text: str, size: int) -> None:
+    assert hlo._group_size(text) == size
+
+
+def test_sizes_of_shapes() -> None:
+    assert hlo._bytes('(s32[], bf16[8,4]{1,0:T(8,128)})') == 4 + 64
+    assert hlo._bytes('pred[3]') == 3 and hlo._bytes('f8e4m3fn[2,2]') == 4
+    assert np.isclose(hlo._bytes('u4[6]'), 3)

@@ -1,0 +1,236 @@
+"""tools.bench.evals on a tiny model: what it times are the evaluations, on both sides."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nope.data.templates import PAPER
+from nope.evals import passkey
+from nope.evals.generation import Options
+from nope.positions import Rotary
+from tests import tiny
+from tests.model.decoding.programs import whole
+from tools.bench import eval_cases as parts
+from tools.bench import evals as tool
+from tools.bench import harness
+
+CONFIG = tiny.model(layers=1, vocab_size=258, position=Rotary())
+SIZES = parts.Sizes(
+    window=16,
+    stride=4,
+    windows=3,
+    lengths=(160,),
+    tests=1,
+    prompt=12,
+    new_tokens=3,
+    rows=2,
+    beams=2,
+)
+NAMES = ('perplexity', 'passkey', 'greedy_1', 'greedy_2', 'beams_2')
+WHOLE, FIRST = parts.WHOLE, parts.FIRST
+
+
+@pytest.fixture(scope='module')
+def subject(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    folder = tmp_path_factory.mktemp('eval')
+    made = parts.Subject(CONFIG, tiny.varied_lam(CONFIG), tiny.mesh(), folder, 640)
+    made.export(SIZES.prompt + SIZES.new_tokens + 1)
+    return made
+
+
+@pytest.fixture(scope='module')
+def cases(subject: Any) -> Mapping[str, Any]:
+    return {name: make(subject) for name, make in parts.cases(SIZES).items()}
+
+
+@pytest.fixture(scope='module')
+def results(cases: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    return {name: {part: run() for part, run in case.ours.items()} for name, case in cases.items()}
+
+
+def rows_of(case: Any, peer: str) -> list[np.ndarray]:
+    """The token rows that a peer is given."""
+    inputs = pathlib.Path(case.peers[peer][WHOLE]['inputs'])
+    return [np.array(row, np.int32) for row in json.loads(inputs.read_text())['rows']]
+
+
+def test_every_evaluation_is_there(cases: Mapping[str, Any]) -> None:
+    assert tuple(cases) == NAMES
+
+
+def test_the_loss_is_that_of_the_windows_ends(
+    subject: Any, cases: Mapping[str, Any], results: dict[str, dict[str, Any]]
+) -> None:
+    case = cases['perplexity']
+    windows = np.stack(rows_of(case, 'windows'))
+    assert windows.shape == (3, 16)
+    np.testing.assert_array_equal(windows[0, 4:], windows[1, :-4])
+    output = whole(CONFIG, subject.variables, windows, 16.0)
+    logits = np.float64(output.hidden[:, -5:-1]) @ np.float64(output.head)
+    picked = np.take_along_axis(logits, windows[:, -4:, None], axis=-1)[..., 0]
+    expected = np.mean(np.log(np.exp(logits).sum(axis=-1)) - picked)
+    assert results['perplexity'][WHOLE] == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_perplexity_may_differ_by_one_in_ten_thousand(cases: Mapping[str, Any]) -> None:
+    check = cases['perplexity'].check
+    check(WHOLE, 5.0, 5.00009)
+    with pytest.raises(parts.Different, match=r'perplexities are 148\.'):
+        check(WHOLE, 5.0, 5.00011)
+    with pytest.raises(parts.Different):
+        check(WHOLE, float('nan'), 5.0)
+
+
+def test_passkeys_are_those_that_greedy_decoding_writes(
+    subject: Any, cases: Mapping[str, Any], results: dict[str, dict[str, Any]]
+) -> None:
+    case, matched = cases['passkey'], results['passkey'][WHOLE]
+    prompts = rows_of(case, 'prompts')
+    assert len(matched) == len(prompts) == 10 == case.facts['prompts']
+    written = [ids.tolist() for ids in subject.generator.generate(prompts, Options(6))]
+    case.check(WHOLE, matched, written)
+    wrong = [row[:] for row in written]
+    wrong[7][5] ^= 1
+    with pytest.raises(parts.Different, match='not the most likely'):
+        case.check(WHOLE, matched, wrong)
+    with pytest.raises(parts.Different, match='begin right'):
+        case.check(WHOLE, [matched[0] + 1, *matched[1:]], written)
+
+
+def test_tests_of_a_cell_are_neighbours(subject: Any) -> None:
+    """Of one length, so that a peer may read them together."""
+    case = parts.cases(dataclasses.replace(SIZES, tests=2))['passkey'](subject)
+    prompts = rows_of(case, 'cells')
+    assert case.peers['cells'][WHOLE]['batch'] == 2 and len(prompts) == 20
+    for first, second in zip(prompts[::2], prompts[1::2], strict=True):
+        assert len(first) == len(second)
+
+
+def test_generation_begins_with_the_first_token(
+    cases: Mapping[str, Any], results: dict[str, dict[str, Any]]
+) -> None:
+    for name, rows in (('greedy_1', 1), ('greedy_2', 2)):
+        first, all_of_it = results[name][FIRST], results[name][WHOLE]
+        assert [row[:1] for row in all_of_it] == first
+        assert [len(row) for row in all_of_it] == [4] * rows
+        with pytest.raises(parts.Different, match=r'row 0 differ at 2'):
+            cases[name].check(WHOLE, all_of_it, [[*all_of_it[0][:2], -1, -1], *all_of_it[1:]])
+        with pytest.raises(parts.Different, match='differ at the end'):
+            cases[name].check(WHOLE, all_of_it, [all_of_it[0][:3], *all_of_it[1:]])
+    assert [len(row) for row in results['beams_2'][WHOLE]] == [4]
+
+
+def test_seconds_become_rates(cases: Mapping[str, Any]) -> None:
+    assert cases['perplexity'].figures({WHOLE: 2.0}) == {'seconds': 2.0, 'tokens_per_second': 24.0}
+    assert cases['passkey'].figures({WHOLE: 0.5})['tokens_per_second'] == 2 * 10 * 160
+    assert cases['greedy_2'].figures({FIRST: 0.5, WHOLE: 2.0}) == {
+        'seconds': 2.0,
+        'first_seconds': 0.5,
+        'ms_per_token': 500.0,
+        'tokens_per_second': 4.0,
+    }
+
+
+def test_a_step_reads_matrices_once_and_every_cache(cases: Mapping[str, Any]) -> None:
+    layer = 32 * 8 * (2 * 4 + 2 * 2) + 3 * 32 * 48
+    cached = 2 * (12 + 1) * 2 * 8  # keys and values of a row of a layer
+    for name, rows in (('greedy_1', 1), ('greedy_2', 2), ('beams_2', 2)):
+        assert cases[name].bytes_per_step == 4 * (layer + rows * cached + 258 * 32)
+    assert cases['perplexity'].bytes_per_step is None
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize('name', NAMES)
+def test_peers_find_the_same(
+    name: str, cases: Mapping[str, Any], results: dict[str, dict[str, Any]]
+) -> None:
+    pytest.importorskip('torch')
+    pytest.importorskip('transformers')
+    from tools.bench import peer
+
+    for asked in cases[name].peers.values():
+        for part, of_part in asked.items():
+            cases[name].check(part, results[name][part], peer.prepare(of_part)())
+
+
+class Fake:
+    """A peer that answers at once, with our result."""
+
+    result: Any = None
+
+    def __init__(self, python: str, asked: Mapping[str, Any]) -> None:
+        self.versions, self.memory_mib, self.cpu_seconds = python, 8.0, 0.0
+
+    def seconds(self) -> float:
+        return 4.0
+
+    def close(self) -> None:
+        pass
+
+
+def fake_case(result: Any) -> Any:
+    return parts.Comparison(
+        {FIRST: lambda: result, WHOLE: lambda: result},
+        {'other': {FIRST: {}, WHOLE: {}}},
+        lambda part, ours, theirs: None if ours == theirs else _raise(parts.Different('no')),
+        lambda seconds: {'seconds': seconds[WHOLE], 'ms_per_token': 2 * seconds[FIRST]},
+        {'rows': 3},
+        bytes_per_step=2e6,
+    )
+
+
+def _raise(error: Exception) -> None:
+    raise error
+
+
+def test_a_line_has_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = {'ours': 2.0, 'other': 4.0, 'limits': 4e-9 * 8192 * 4096}
+    monkeypatch.setattr(harness, 'Peer', Fake)
+    monkeypatch.setattr(
+        harness,
+        'interleaved',
+        lambda timers, budget, rounds: {key: taken[key[0]] for key in timers},
+    )
+    line = tool.measure(fake_case(None), 'torch 1', 1.0, {'read': lambda: 1.0})
+    assert {'rows': 3, 'seconds': 2.0, 'ms_per_token': 4.0}.items() <= line.items()
+    assert line['gb_per_second'] == pytest.approx(0.5)
+    assert line['share_of_matvec'] == pytest.approx(0.5)
+    other = line['peer_other']
+    assert (other['seconds'], other['our_seconds_over_it']) == (4.0, 0.5)
+    assert (other['ms_per_token'], other['our_ms_per_token_over_it']) == (8.0, 0.5)
+    assert other['versions'] == 'torch 1' and 'our_first_seconds_over_it' not in other
+    with pytest.raises(parts.Different):
+        tool.measure(fake_case('else'), 'torch 1', 1.0, {'read': lambda: 1.0})
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'said'),
+    [
+        (['--only=nothing', '--seconds=1'], "--only=['nothing'] names no case"),
+        (['--dtype=bfloat16', '--peer-python=python'], '--peer-python is for a CPU'),
+    ],
+)
+def test_what_cannot_be_is_refused(
+    arguments: list[str], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr('sys.argv', ['evals', *arguments])
+    monkeypatch.setattr(tool, 'MODEL', CONFIG)
+    with pytest.raises(SystemExit) as error:
+        tool.main()
+    assert said in str(error.value)
+
+
+def test_prompts_of_words_are_nearly_as_long_as_published_ones() -> None:
+    words = parts.Words()
+    counts = passkey.piece_counts(PAPER, words, '12345', bos=True)
+    assert dataclasses.astuple(counts) == (31, 24, 28, 11, 6)
+    text = PAPER.prompt('60317', 2, 1) + PAPER.answer('60317')
+    ids = words.encode(text)
+    assert words.decode(ids) == text and ids.min() > words.bos_id and ids.max() < words.vocab_size
