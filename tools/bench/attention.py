@@ -57,7 +57,6 @@ SETS = {'model': BENCH_CASES, 'accelerator': ACCELERATOR_CASES, 'lengths': LENGT
 # JAX's own kernel for Hopper GPUs, a control for the project's of the same language. It has causal
 # attention forward, in float16 and whole blocks, and no gradient of it.
 CONTROL = 'jax_hopper'
-CONTROL_BLOCKS = {'block_q': 64, 'block_kv': 128, 'max_concurrent_steps': 2}
 CONTROL_MULTIPLE = 128  # of its keys
 MATMUL_SIZE = 1024
 MOST_TURNS = 100
@@ -75,7 +74,9 @@ def run_pass(inputs: Inputs, *, kind: str, implementation: str) -> Any:
     if implementation == CONTROL:
         from jax.experimental.pallas.ops.gpu import attention_mgpu
 
-        config = attention_mgpu.TuningConfig(**CONTROL_BLOCKS, causal=True)
+        config = attention_mgpu.TuningConfig(
+            block_q=64, block_kv=128, max_concurrent_steps=2, causal=True
+        )
         return attention_mgpu.attention(inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH, config)
     entropy = kind.endswith('entropy')
 

@@ -256,9 +256,8 @@ def _random_document(folder: pathlib.Path, tokens: int) -> Documents:
 
 
 class Words:
-    """Tokenizer of words, digits and punctuation, with about as many tokens a prompt as Llama's: the
-    pieces of the paper's passkey prompts are 31, 24, 28, 11 and 6; with Llama's 33, 25, 29, 12, 6.
-    """
+    """Tokenizer of words, digits and punctuation. A passkey prompt's pieces have 31, 24, 28, 11
+    and 6 tokens; with Llama's tokenizer they have 33, 25, 29, 12 and 6."""
 
     eos_id, bos_id = 0, 1
     prefix = ()

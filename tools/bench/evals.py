@@ -82,15 +82,15 @@ def measure(case: Comparison, python: str | None, budget: float, limits: Timers)
         line['share_of_matvec'] = rate / limit
     for name in dict.fromkeys(name for name, _ in peers):
         theirs = figures_of(name)
-        parts = [peer for (of, _), peer in peers.items() if of == name]
-        most = max(peer.memory_mib for peer in parts)
+        processes = [peer for (of, _), peer in peers.items() if of == name]
+        most = max(peer.memory_mib for peer in processes)
         line[f'peer_{name}'] = {
             **theirs,
             'memory_mib': most,
             # Below 1, ours is faster and smaller.
             **{f'our_{x}_over_it': figures[x] / theirs[x] for x in COSTS if x in theirs},
             'our_memory_over_it': memory / max(most, 1e-9),
-            'versions': parts[0].versions,
+            'versions': processes[0].versions,
         }
     return line | {'cores_busy_elsewhere': others}
 

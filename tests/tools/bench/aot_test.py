@@ -23,7 +23,7 @@ from nope.evals import longbench
 from nope.evals.generation import Options
 from nope.evals.longbench import DATASETS
 from nope.model import counts
-from nope.positions import DynamicNTK, Linear, Rotary, Scaling
+from nope.positions import DynamicNTK, Linear, NoPE, Position, Rotary
 from nope.sharding import MeshConfig, make_mesh
 from nope.training import optim
 from nope.training.config import check_whole_sequences
@@ -49,15 +49,21 @@ def test_products_are_counted_as_often_as_they_run() -> None:
     assert flops.count(traced(gradient, w)) == (5 * one * (1 + 1 + 2), 0)
 
 
-def test_a_branch_counts_as_its_dearest_and_a_shard_on_all_devices() -> None:
-    x = jnp.ones((8, 8))
+def test_branches_shards_loops_and_attention_are_counted() -> None:
+    x, one = jnp.ones((8, 8)), 2 * 8**3
     branches = traced(lambda x: jax.lax.cond(x[0, 0] > 0, lambda x: x @ x, lambda x: x, x), x)
-    assert flops.count(branches) == (2 * 8**3, 0)
-    mesh = make_mesh(MeshConfig(data=4, fsdp=2))
+    assert flops.count(branches) == (one, 0)
     spec = PartitionSpec('data')
-    with jax.set_mesh(mesh):
+    with jax.set_mesh(make_mesh(MeshConfig(data=4, fsdp=2))):
         mapped = jax.shard_map(lambda x: x @ x.T, in_specs=spec, out_specs=spec, check_vma=False)
         assert flops.count(traced(mapped, x)) == (8 * 2 * 2 * 8 * 2, 0)
+    loop = traced(lambda x: jax.lax.while_loop(lambda x: x[0, 0] < 9, lambda x: x @ x, x), x)
+    assert flops.count(loop, rounds=5) == (5 * one, 0)
+    with pytest.raises(ValueError, match='how often it runs is not known'):
+        flops.count(loop)
+    weights = jnp.ones((3, 8, 4))
+    products = traced(lambda x: jnp.einsum('bij,bkj->bik', x, x), weights)
+    assert flops.count(products) == (0, 2 * 3 * 8 * 8 * 4)
 
 
 def test_the_flops_of_a_step_are_those_of_the_convention() -> None:
@@ -83,20 +89,6 @@ def test_the_flops_of_a_piece_of_a_prompt_are_no_more_than_it_computes() -> None
         program = programs.Scoring(tiny.model(vocab_size=vocab), length, 4)
         computed = aot.computed(program)
         assert 0.4 * computed <= program.model_flops <= computed
-
-
-def test_a_loop_that_ends_when_something_holds_runs_its_rounds_at_most() -> None:
-    x = jnp.ones((8, 8))
-    loop = traced(lambda x: jax.lax.while_loop(lambda x: x[0, 0] < 9, lambda x: x @ x, x), x)
-    assert flops.count(loop, rounds=5) == (5 * 2 * 8**3, 0)
-    with pytest.raises(ValueError, match='how often it runs is not known'):
-        flops.count(loop)
-
-
-def test_products_of_activations_are_attentions() -> None:
-    x = jnp.ones((3, 8, 4))
-    products = traced(lambda x: jnp.einsum('bij,bkj->bik', x, x), x)
-    assert flops.count(products) == (0, 2 * 3 * 8 * 8 * 4)
 
 
 def compiled(function, mesh, *shaped):
@@ -150,110 +142,89 @@ def test_a_loop_without_an_end_that_is_known_counts_where_it_communicates() -> N
     assert hlo.CompiledText(found.as_text(), rounds=3).collective_bytes()
 
 
-def test_of_programs_that_differ_in_shape_the_longest_stay() -> None:
-    mesh, optimizer = make_mesh(MeshConfig()), optim.OptimizerConfig(1e-3)
-    short, long = (programs.Step(tiny.model(), optimizer, n, 64 // n, 1) for n in (8, 16))
-    other = programs.Evaluation(tiny.model(), True, 4, 8)
-    asked = {(program, mesh): str(i) for i, program in enumerate((short, long, other))}
-    assert aot_programs.longest(asked) == {(long, mesh): '1', (other, mesh): '2'}
+def step(length: int = 8, batch: int = 8, *, position: Position | None = None, **numbers):
+    model = tiny.model() if position is None else tiny.model(position=position)
+    optimizer = optim.OptimizerConfig(**{'learning_rate': 1e-3, **numbers})
+    return programs.Step(model, optimizer, length, batch, 1)
 
 
-def test_of_scalings_that_differ_in_numbers_the_longest_stays() -> None:
-    mesh, optimizer = make_mesh(MeshConfig()), optim.OptimizerConfig(1e-3)
-
-    def step(scaling: Scaling, length: int) -> programs.Step:
-        return programs.Step(tiny.model(position=Rotary(scaling=scaling)), optimizer, length, 8, 1)
-
-    short, long, dynamic = step(Linear(2.0), 16), step(Linear(4.0), 32), step(DynamicNTK(2.0, 8), 8)
-    asked = {(program, mesh): str(i) for i, program in enumerate((short, long, dynamic))}
-    assert aot_programs.longest(asked) == {(long, mesh): '1', (dynamic, mesh): '2'}
-
-
-def test_of_steps_that_differ_in_numbers_of_the_optimizer_one_stays() -> None:
-    mesh = make_mesh(MeshConfig())
-    slow, fast, bounded = (
-        programs.Step(tiny.model(), optimizer, 8, 8, 1)
-        for optimizer in (
-            optim.OptimizerConfig(1e-3, trains='lam', decay_steps=20, warmup_steps=2),
-            optim.OptimizerConfig(1e-2, trains='lam', schedule='linear_tail'),
-            optim.OptimizerConfig(1e-3, trains='lam', bound=0.0),
-        )
-    )
-    asked = {(program, mesh): str(i) for i, program in enumerate((slow, fast, bounded))}
-    assert aot_programs.longest(asked) == {(slow, mesh): '0', (bounded, mesh): '2'}
-
-
-def test_of_continuations_the_one_that_ends_last_stays() -> None:
-    mesh = make_mesh(MeshConfig())
-    brief, long, beams = (
+@pytest.mark.parametrize(('asked', 'kept'), [
+    ([step(8, 8), step(16, 4), programs.Evaluation(tiny.model(), True, 4, 8)], [1, 2]),
+    ([
+        step(16, position=Rotary(scaling=Linear(2.0))),
+        step(32, position=Rotary(scaling=Linear(4.0))),
+        step(8, position=Rotary(scaling=DynamicNTK(2.0, 8))),
+    ], [1, 2]),
+    ([
+        step(trains='lam', decay_steps=20, warmup_steps=2),
+        step(learning_rate=1e-2, trains='lam', schedule='linear_tail'),
+        step(trains='lam', bound=0.0),
+    ], [0, 2]),
+    ([
         programs.Continuing(tiny.model(), options, length, 2)
         for length, options in ((8, Options(4)), (6, Options(8)), (4, Options(4, beams=2)))
-    )
-    asked = {(program, mesh): str(i) for i, program in enumerate((brief, long, beams))}
-    assert aot_programs.longest(asked) == {(long, mesh): '1', (beams, mesh): '2'}
+    ], [1, 2]),
+])  # fmt: skip
+def test_of_programs_that_differ_in_shape_or_numbers_the_longest_stay(
+    asked: list[programs.Program], kept: list[int]
+) -> None:
+    mesh = make_mesh(MeshConfig())
+    found = aot_programs.longest({(program, mesh): str(i) for i, program in enumerate(asked)})
+    assert found == {(asked[i], mesh): str(i) for i in kept}
 
 
-def test_programs_of_an_earlier_call_are_not_compiled_again(
+def test_a_call_goes_on_where_an_earlier_one_ended(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path
 ) -> None:
-    compiled = []
+    compiled: list[programs.Program] = []
 
     def line(program: programs.Program, mesh: object, config: str) -> dict:
-        if len(compiled) == 2:
-            raise KeyboardInterrupt
         compiled.append(program)
-        return {'config': config, 'fits': program.kind != 'search'}
+        if len(compiled) == 3:
+            raise KeyboardInterrupt
+        return {'config': config, 'fits': len(compiled) != 2}
 
-    def call(compiler: str = 'first', code: str = 'first') -> tuple[int, list[dict]]:
-        monkeypatch.setattr(aot.targets, 'compiler', lambda topology: compiler)
-        monkeypatch.setattr(aot_record, 'code', lambda: code)
-        status = aot.main()
-        return status, [json.loads(text) for text in capsys.readouterr().out.splitlines()]
+    def printed() -> list[dict]:
+        return [json.loads(text) for text in capsys.readouterr().out.splitlines()]
 
     out = tmp_path / 'lines.jsonl'
     asked = ['--config=configs/first_paper/fig1.py:paper', '--longest', f'--out={out}']
     monkeypatch.setattr('sys.argv', ['aot', *asked])
     monkeypatch.setattr(aot.targets, 'devices', lambda topology: jax.devices())
+    monkeypatch.setattr(aot.targets, 'compiler', lambda topology: 'libtpu')
     monkeypatch.setattr(aot, 'lowered', lambda program, mesh: repr(program))
     monkeypatch.setattr(aot, 'line', line)
     with pytest.raises(KeyboardInterrupt):
-        call()
-    before = [json.loads(text) for text in capsys.readouterr().out.splitlines()]
-    assert len(before) == 2
-    kept, compiled[:] = compiled[:], []
-    monkeypatch.setattr(aot, 'line', lambda *asked: compiled.append(asked[0]) or {'fits': False})
-    status, lines = call()
-    assert status == 1 and lines[:2] == before  # read again, not compiled
-    assert compiled and not set(compiled) & set(kept)
+        aot.main()
+    before = printed()
+    assert len(before) == 2 and aot.main() == 1
+    lines = printed()
+    assert lines[:2] == before and compiled[2] == compiled[3]
+    assert len(compiled) == len(lines) + 1
     assert [json.loads(text) for text in out.read_text().splitlines()] == lines
-    count = len(compiled)
-    monkeypatch.setattr('sys.argv', ['aot', *asked])
-    call('second')  # another compiler's lines are none of its own
-    assert len(compiled) == count + len(lines)
 
 
 def test_a_program_that_other_code_lowers_to_the_same_is_not_compiled_again(
     monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
 ) -> None:
-    place, compiled = {'topology': 'v5e:4x4', 'compiler': 'libtpu'}, []
+    compiled: list[str] = []
 
-    def get(code: str, digest: str, lowered: str) -> dict:
+    def get(code: str, digest: str, lowered: str, compiler: str = 'libtpu') -> dict:
         monkeypatch.setattr(aot_record, 'code', lambda: code)
-        record = aot_record.Record(tmp_path / 'lines.jsonl', place)
+        record = aot_record.Record(tmp_path / 'lines.jsonl', {'compiler': compiler})
         return record.get(digest, lambda: lowered, lambda: compiled.append(lowered) or {'fits': 1})
 
-    first = get('old code', 'a program', 'its text')
-    assert first == {**place, 'fits': 1} | {
-        'digest': 'a program',
-        'code': 'old code',
-        'lowered': 'its text',
-    }
+    named = {'digest': 'a program', 'code': 'old code', 'lowered': 'its text'}
+    assert get(code='old code', digest='a program', lowered='its text') == {
+        'fits': 1, 'compiler': 'libtpu', **named
+    }  # fmt: skip
     assert get('new code', 'the program, renamed', 'its text')['code'] == 'new code'
     assert compiled == ['its text']
-    get('new code', 'a program', 'another text')
+    for _ in range(2):  # then it is not lowered again
+        get('new code', 'a program', 'another text')
     assert compiled == ['its text', 'another text']
-    get('new code', 'a program', 'is not lowered again')
-    assert compiled == ['its text', 'another text']
+    get('new code', 'a program', 'another text', compiler='another')
+    assert len(compiled) == 3
 
 
 def test_a_program_is_the_same_wherever_its_kernels_stand() -> None:
@@ -296,16 +267,16 @@ def test_what_a_program_lowers_to_is_named_the_same_again() -> None:
     assert len(set(digests)) == 3
 
 
-def test_an_output_that_is_no_list_of_lines_is_refused(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
-) -> None:
+def test_an_output_that_is_no_list_of_lines_is_refused(tmp_path: pathlib.Path) -> None:
     out = tmp_path / 'notes.txt'
     out.write_text('compiled on Monday\n')
-    with pytest.raises(SystemExit, match=r'--out=.*notes\.txt: not lines of this tool'):
-        aot_record.Record(out, {'topology': 'v5e:4x4'})
+    for path, said in (
+        (out, r'--out=.*notes\.txt: not lines of this tool'),
+        (tmp_path / 'nowhere' / 'lines.jsonl', r'--out=.*nowhere.*: No such file or directory'),
+    ):
+        with pytest.raises(SystemExit, match=said):
+            aot_record.Record(path, {'topology': 'v5e:4x4'})
     assert out.read_text() == 'compiled on Monday\n'
-    with pytest.raises(SystemExit, match=r'--out=.*nowhere.*: No such file or directory'):
-        aot_record.Record(tmp_path / 'nowhere' / 'lines.jsonl', {})
 
 
 def test_all_configs_are_those_with_a_paper_size() -> None:
@@ -366,45 +337,38 @@ def test_a_change_of_a_section_that_is_not_there_is_refused() -> None:
         aot_programs.load('fig4:paper', changes)
 
 
-def test_a_config_that_cannot_be_built_is_named(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    asked = ['--config=configs/first_paper/table3.py:paper', '--set=longbench.folder=/nowhere']
-    monkeypatch.setattr('sys.argv', ['aot', *asked])
-    assert aot.main() == 2
-    message = capsys.readouterr().err
-    assert message.startswith('error: configs/first_paper/table3.py:paper: ')
-    assert 'longbench.folder' in message and "'/nowhere'" in message and '--set=' in message
-
-
-def test_a_package_that_a_config_needs_is_named(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.parametrize(('asked', 'said', 'mends'), [
+    (['table3', '--set=longbench.folder=/nowhere'], ['longbench.folder', "'/nowhere'"], True),
+    (['table1'], ['lm_eval'], False),
+])  # fmt: skip
+def test_what_a_config_lacks_is_named(
+    asked: list[str], said: list[str], mends: bool, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    config, *changes = asked
     monkeypatch.setitem(sys.modules, 'lm_eval', None)
-    monkeypatch.setattr('sys.argv', ['aot', '--config=configs/first_paper/table1.py:paper'])
+    monkeypatch.setattr('sys.argv', ['aot', f'--config={config}:paper', *changes])
     assert aot.main() == 2
     message = capsys.readouterr().err
-    assert message.startswith('error: configs/first_paper/table1.py:paper: ')
-    assert 'lm_eval' in message and '--set=' not in message
+    assert message.startswith(f'error: {config}:paper: ')
+    assert all(word in message for word in said) and ('--set=' in message) == mends
 
 
-def test_a_step_on_documents_apart_is_lowered_without_data() -> None:
-    model = tiny.model(attention=None, position=Rotary())
-    arrays = DataConfig(documents='apart').arrays
-    program = programs.Step(model, optim.OptimizerConfig(1e-3), 16, 16, 2, arrays)
-    mesh = make_mesh(MeshConfig(data=2, context=2), jax.devices()[:4])
-    with sharding.use(mesh, program.rules):
-        text = program.trace(mesh).lower().as_text()
-    # Tokens, targets, segments and positions; weights.
-    assert text.count('tensor<2x8x16xi32> {') == 4 and text.count('tensor<2x8x16xf32> {') == 1
-
-
-def test_a_step_on_a_task_is_lowered_with_weights_alone() -> None:
-    program = programs.Step(tiny.model(), optim.OptimizerConfig(1e-3), 16, 8, 1, TaskData.arrays)
-    mesh = make_mesh(MeshConfig(data=2), jax.devices()[:2])
-    with sharding.use(mesh, program.rules):
-        text = program.trace(mesh).lower().as_text()
-    assert text.count('tensor<1x8x16xi32> {') == 2 and text.count('tensor<1x8x16xf32> {') == 1
+@pytest.mark.parametrize(('arrays', 'mesh', 'position', 'parts', 'integers'), [
+    # Tokens, targets, segments and positions; tokens and targets.
+    (DataConfig(documents='apart').arrays, {'data': 2, 'context': 2}, Rotary(), 2, 4),
+    (TaskData.arrays, {'data': 2}, NoPE(), 1, 2),
+])  # fmt: skip
+def test_a_step_is_lowered_without_data(
+    arrays, mesh: dict, position: Position, parts: int, integers: int
+) -> None:
+    model = tiny.model(attention=None, position=position)
+    program = programs.Step(model, optim.OptimizerConfig(1e-3), 16, 8 * parts, parts, arrays)
+    placed = make_mesh(MeshConfig(**mesh), jax.devices()[: math.prod(mesh.values())])
+    with sharding.use(placed, program.rules):
+        text = program.trace(placed).lower().as_text()
+    assert text.count(f'tensor<{parts}x8x16xi32> {{') == integers
+    assert text.count(f'tensor<{parts}x8x16xf32> {{') == 1
 
 
 def test_a_line_says_what_fits(monkeypatch: pytest.MonkeyPatch) -> None:
