@@ -22,8 +22,8 @@ from tools.bench.harness import ROOT
 DEVICE = (sys.executable, '-m', 'tools.bench', 'device')
 
 
-def command(source: str, seconds: float = 60.0) -> Any:
-    return tool.Command('it', ('-c', source), seconds)
+def command(source: str, seconds: float = 60.0, **more: Any) -> Any:
+    return tool.Command('it', ('-c', source), seconds, **more)
 
 
 def test_a_command_that_hangs_is_killed_with_its_children(tmp_path: pathlib.Path) -> None:
@@ -57,18 +57,16 @@ def test_what_the_time_does_not_hold_is_named(tmp_path: pathlib.Path) -> None:
     assert [row.how for row in rows] == ['killed after 6 s', 'not run: the time is over']
 
 
-def test_a_watching_program_that_is_not_there_is_named(tmp_path: pathlib.Path) -> None:
-    under = tool.Command('it', ('-c', 'print(1)'), 60.0, ('no-such-profiler', '--all'))
-    (row,) = tool.run_stage('why', [under], tmp_path, 60.0)
-    assert row.how == 'not run, not installed: no-such-profiler'
-
-
-def test_a_watching_program_starts_the_command(tmp_path: pathlib.Path) -> None:
-    under = tool.Command(
-        'it', ('-c', 'import os; print(os.environ["SEEN"])'), 60.0, ('env', 'SEEN=3')
-    )
-    (row,) = tool.run_stage('why', [under], tmp_path, 60.0)
-    assert (row.how, row.last) == ('ended', '3')
+@pytest.mark.parametrize(('source', 'more', 'ended'), [
+    ('1', {'under': ('no-profiler', '--all')}, ('not run, not installed: no-profiler', '')),
+    ('import os; print(os.environ["SEEN"])', {'under': ('env', 'SEEN=3')}, ('ended', '3')),
+    ('import os; print(os.environ["XLA_FLAGS"][-5:])', {'flags': '--one'}, ('ended', '--one')),
+])  # fmt: skip
+def test_a_command_may_be_watched_and_have_flags(
+    source: str, more: dict[str, Any], ended: tuple[str, str], tmp_path: pathlib.Path
+) -> None:
+    (row,) = tool.run_stage('why', [command(source, **more)], tmp_path, 60.0)
+    assert (row.how, row.last) == ended
 
 
 @pytest.mark.parametrize('platform', ['gpu', 'tpu'])
@@ -99,39 +97,24 @@ def test_it_runs_dry(tmp_path: pathlib.Path) -> None:
     works = {line['work']: line for line in lines if 'work' in line}
     assert set(works) == {'step', 'search', 'loss', 'entropy', 'greedy'}
     assert all(line['tokens_per_second'] > 0 for line in works.values())
-    assert works['greedy']['ms_per_token'] > 0 and all(
-        line['mfu'] > 0 for work, line in works.items() if work != 'greedy'
-    )
-    stages_of_import = {line['stage'] for line in lines if line['command'] == 'import'}
-    assert stages_of_import == {
-        'import', 'compile', 'evaluate with entropy', 'export', 'compare'
-    }  # fmt: skip
+    assert works.pop('greedy')['ms_per_token'] > 0
+    assert all(line['mfu'] > 0 for line in works.values())
+    imports = [line['stage'] for line in lines if line['command'] == 'import']
+    assert imports == ['import', 'compile', 'evaluate with entropy', 'export', 'compare']
     found = [json.loads(line) for line in (tmp_path / 'fast.jsonl').read_text().splitlines()]
     assert {line['pass'] for line in found} >= {'forward', 'gradient_entropy'}
 
 
-def test_a_platform_has_to_be_named(tmp_path: pathlib.Path) -> None:
-    words = [*DEVICE, 'right', f'--out={tmp_path}']
-    done = subprocess.run(
-        words, capture_output=True, text=True, check=False,
-        env={**os.environ, 'JAX_PLATFORMS': 'cpu'},
-    )  # fmt: skip
-    assert done.returncode == 2
-    assert "JAX_PLATFORMS is 'cpu'; accepted: cuda,cpu and tpu,cpu, or --dry" in done.stderr
-
-
 @pytest.mark.parametrize(('platforms', 'stage', 'said'), [
-    ('cuda', 'right', "JAX_PLATFORMS is 'cuda'; accepted: cuda,cpu"),
+    ('cpu', 'fast', "JAX_PLATFORMS is 'cpu'; accepted: cuda,cpu and tpu,cpu, or --dry"),
     ('tpu,cpu', 'why', 'stage why on a tpu; accepted: right, fast, model'),
 ])  # fmt: skip
 def test_what_a_platform_lacks_is_said_before_anything_runs(
     platforms: str, stage: str, said: str, tmp_path: pathlib.Path
 ) -> None:
     words = [*DEVICE, 'right', stage, f'--out={tmp_path}']
-    done = subprocess.run(
-        words, capture_output=True, text=True, check=False,
-        env={**os.environ, 'JAX_PLATFORMS': platforms},
-    )  # fmt: skip
+    there = {**os.environ, 'JAX_PLATFORMS': platforms}
+    done = subprocess.run(words, capture_output=True, text=True, check=False, env=there)
     assert done.returncode == 2 and said in done.stderr and not done.stdout
     assert not list(tmp_path.iterdir())
 
@@ -143,11 +126,3 @@ def test_a_kernel_that_may_fail_is_timed_apart_from_others() -> None:
     assert asked == [['library', 'mosaic_gpu'], ['library', 'pallas_gpu'], ['library']]
     assert 'jax_hopper' in found[-1].arguments
     assert sum(x.seconds for x in tool.stages('gpu', dry=False)['fast']) <= tool.STAGE_SECONDS
-
-
-def test_flags_reach_a_command(tmp_path: pathlib.Path) -> None:
-    source = 'import os; print(os.environ["XLA_FLAGS"])'
-    (row,) = tool.run_stage(
-        'model', [tool.Command('it', ('-c', source), 60.0, flags='--one')], tmp_path, 60.0
-    )
-    assert row.how == 'ended' and row.last.split()[-1] == '--one'
