@@ -82,7 +82,8 @@ def called(path: pathlib.Path) -> list[list[str]]:
 
 def stand_in(path: pathlib.Path, calls: pathlib.Path, script: str) -> None:
     """An executable that writes down how it was called, then does as `script` says."""
-    write = r"""printf '%s\x1f' "${0##*/}" "$@" >> CALLS; printf '\x1e' >> CALLS"""
+    # At once, since calls that run side by side write too.
+    write = r"""call=$(printf '%s\x1f' "${0##*/}" "$@"); printf '%s\x1e' "$call" >> CALLS"""
     path.write_text(f'#!/bin/bash\n{write.replace("CALLS", str(calls))}\n{script}\n')
     path.chmod(0o755)
 
