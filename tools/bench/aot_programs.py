@@ -88,8 +88,8 @@ def configs() -> list[str]:
 
 
 def longest(programs: Mapping[tuple[Program, Mesh], str]) -> dict[tuple[Program, Mesh], str]:
-    """Of programs that differ in lengths, batch and numbers that no array's shape follows alone,
-    those with the longest rows: a rotary scaling's numbers, a schedule's, a decoder's limits."""
+    """The programs with the longest rows among those of the same arrays and operations. These may
+    differ in lengths, batch, and numbers of a RoPE scaling, a schedule or a decoder."""
     found: dict[Any, tuple[Program, Mesh]] = {}
     for program, mesh in programs:
         kind = _kind(program), mesh

@@ -1,7 +1,7 @@
 """Record of programs that were compiled ahead of time, a JSON line each.
 
-A program that this code compiled is found by its digest; one that other code compiled is found by
-the digest of what it lowers to, where this code lowers it to the same.
+A digest names a program as the code of its time writes it. After a change of the code a line is
+found by the digest of its lowered text.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def digest(*texts: str) -> str:
 
 
 def program_digest(lowered: str, jaxpr: str) -> str:
-    """Digest of what a program computes, the same wherever it is written down: of its module, but
-    for kernels, which have lines of source files in them, and of its jaxpr with theirs."""
+    """Digest of a program's module and jaxpr, without places in source files. Kernels in the module
+    contain such places, so that the jaxpr alone stands for them."""
     return digest(_KERNEL.sub('""', lowered), _PLACE.sub('', jaxpr))
 
 

@@ -2,20 +2,19 @@
 
     python -m tools.bench attention                             # sizes for a CPU
     python -m tools.bench attention --set accelerator --check   # sizes for a GPU or TPU
-    python -m tools.bench attention --set accelerator --budget 480   # what fits into 8 minutes
-    python -m tools.bench attention --set accelerator --target h200  # only compile these, anywhere
+    python -m tools.bench attention --set accelerator --budget 480   # stops after 8 minutes
+    python -m tools.bench attention --set accelerator --target h200  # only compile, anywhere
 
-For every case and every pass (forward, forward with entropy, forward and backward, the same with
-entropy) each implementation that can run it on the device present, in turns: the median seconds of
-a call, compilation apart (on an accelerator of calls that queue behind each other, since the start
-of one alone takes as long as a short kernel); the temporary memory of the compiled program; the
-useful rate (products that the mask hides are not counted, so a causal case has half of them) and
-its share of the device's peak for the case's dtype, or, on a CPU, of a float32 matrix product
-timed between the calls;
-and the time relative to the library's implementation, or else to the dense one. A case with a key
-bias is timed without it too, and relative to that. On a Hopper GPU JAX's own kernel ('jax_hopper')
-is a control of the forward passes that it has. On a CPU where torch is installed, its
-scaled_dot_product_attention on the same shapes follows in a process of its own.
+Passes are forward, forward and backward, and each with the entropy. In every case and pass the
+implementations that the device has take turns. A line has the median seconds of a call without
+compilation, the temporary memory of the program, and the useful rate. A causal case counts half of
+its products. The rate's share is that of the device's peak, or on a CPU of a float32 matrix product
+timed between the calls. `times_as_long` compares with the library, else with the dense reference;
+a case with a key bias is compared with the same without it.
+
+On an accelerator calls queue behind each other, since the start of one alone takes as long as a
+short kernel. On a Hopper GPU JAX's own kernel ('jax_hopper') is a control. On a CPU with torch its
+scaled_dot_product_attention follows in a process of its own.
 """
 
 from __future__ import annotations

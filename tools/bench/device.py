@@ -6,9 +6,8 @@
     JAX_PLATFORMS=cuda,cpu python -m tools.bench device why --out=FOLDER
     python -m tools.bench device right fast model why --out=FOLDER --dry    # small, on a CPU
 
-Needs JAX and what `nope` imports besides (flax, optax, orbax); `right` also needs pytest and
-hypothesis, and runs several tests at once where there is pytest-xdist. A stage takes at most nine
-minutes:
+Needs JAX and the other dependencies of `nope`. The stage `right` also needs pytest and hypothesis;
+with pytest-xdist it runs several tests at once. A stage takes at most nine minutes:
 
 right   versions and ceilings (a matrix product, a copy); every backend run 50 times in memory full
         of NaN, bit by bit; every backend against the definition in float64 on all cases
@@ -21,10 +20,10 @@ model   the 1.1B model by backend: training, search and evaluation, the entropy 
 why     on a GPU: the time of each kernel, NVIDIA's sanitizer on a small call, Nsight Compute's
         account of the Hopper kernels; the last two where they are installed
 
-Every command has a time limit of its own, after which it and its children are killed (a barrier
-that waits forever is a hang); what does not fit into the nine minutes is named and not run. FOLDER
-gets STAGE.log, STAGE.jsonl with the lines that are JSON, and STAGE.md with a row a command: ended,
-failed, killed or not run, and its last line. Exits with 1 where one did not end well.
+Every command has a time limit, after which it and its children are killed. Commands that do not
+fit into the nine minutes are named and not run. FOLDER gets STAGE.log, STAGE.jsonl with the JSON
+lines, and STAGE.md with a row a command: ended, failed, killed or not run, and its last line. The
+status is 1 where one did not end well.
 """
 
 from __future__ import annotations
@@ -83,8 +82,8 @@ NSIGHT = (
 
 
 class Command(NamedTuple):
-    """Subprocess of a stage. arguments: of the interpreter. seconds: its time limit. under: the
-    program, with its arguments, that starts and watches the interpreter, if any. flags: of XLA."""
+    """Subprocess of a stage. arguments: of the interpreter. seconds: its time limit. under: a
+    program with its arguments, which starts and watches the interpreter. flags: of XLA."""
 
     name: str
     arguments: tuple[str, ...]

@@ -4,9 +4,9 @@
     python -m tools.bench device_calls attention --implementation=mosaic_gpu --case=h64_8k \\
         --pass=gradient_entropy [--kernels]
 
-ceilings: the versions of what is installed; the rates of a bfloat16 matrix product and of a copy,
-next to the data sheet's; the attention backends chosen on the device. attention: one call for a
-profiler or a sanitizer to watch; --kernels adds the milliseconds of each of its kernels, by CUPTI.
+`ceilings` prints installed versions, the rates of a bfloat16 matrix product and of a copy beside
+the data sheet's, and the attention backends chosen here. `attention` makes one call, for a profiler
+or a sanitizer to watch. --kernels adds the milliseconds of each kernel, by CUPTI.
 """
 
 from __future__ import annotations

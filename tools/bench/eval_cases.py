@@ -60,12 +60,11 @@ QUICK = Sizes(windows=4, lengths=(512, 1024), tests=1, new_tokens=8)
 class Comparison:
     """One evaluation.
 
-    ours: by part, what runs and returns its result. The parts are `WHOLE` and, where the time to
-        the first token counts by itself, `FIRST`.
-    peers: by name and part, what `peer.py` is asked.
-    check: raises `Different` for a part of which our result and a peer's are not the same.
-    figures: what the seconds of the parts come to.
-    bytes_per_step: that a generated token has to read (in all rows together), where there is one.
+    ours: functions by part: `WHOLE`, and `FIRST` where the first token has a time of its own.
+    peers: requests to `peer.py`, by name and part.
+    check: raises `Different` where our result of a part and a peer's differ.
+    figures: JSON fields from the seconds of the parts.
+    bytes_per_step: bytes read for a generated token, in all rows together.
     """
 
     ours: Mapping[str, Callable[[], Any]]

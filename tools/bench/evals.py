@@ -5,15 +5,14 @@
     python -m tools.bench evals --dtype=bfloat16 --rows=64 --batch-tokens=131072    # a GPU
 
 Perplexity in sliding windows, the passkey grid, greedy generation and beam search of a random
-model of 8 layers and width 512. A line holds the median seconds of a call, compilation apart
-(what the first call took longer); tokens a second; for generation the seconds to the first token,
-the milliseconds of each after it, and the rate at which a step reads weights and cache as a share
-of that of a matrix-vector product; the resident memory that a call adds to the process; and how
-many cores other processes kept busy meanwhile.
+model of 8 layers and width 512. A line has the median seconds of a call without compilation, the
+resident memory that a call adds, and the cores that other processes kept busy. Generation also has
+its seconds to the first token and milliseconds of each later one. Its rate of reading weights and
+cache is compared with that of a matrix-vector product.
 
-On a CPU, in float32, with PyTorch and transformers in PATH (default: this interpreter, where it
-has both), the same evaluations of the same weights run there too, in processes of their own: all
-take turns, and their results must be the same. Some fifteen minutes on two cores with the peer.
+On a CPU in float32 the same evaluations run in PyTorch and transformers too, each in a process of
+its own. PATH is an interpreter that has both; the default is this one. All take turns, and their
+results must be the same. That takes some fifteen minutes on two cores.
 """
 
 from __future__ import annotations

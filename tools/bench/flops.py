@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 
 class Flops(NamedTuple):
-    """Of products with weights, and of products of activations (with batch axes): attention's."""
+    """weights: products with weights. attention: products of activations, with batch axes."""
 
     weights: float = 0.0
     attention: float = 0.0
@@ -24,8 +24,8 @@ def count(jaxpr: Any, rounds: int = 0) -> Flops:
     """FLOPs of all matrix products in a jaxpr: 2 m n k each, a loop's body as often as it runs, of
     branches the dearest one.
 
-    What is recomputed counts again; elementwise work does not count. rounds: of a loop that ends
-    when something holds, at most; ValueError for one where it is 0.
+    Recomputed products count again, elementwise work does not. rounds: how often a loop with a
+    condition runs at most; ValueError for such a loop where it is 0.
     """
     jaxpr = getattr(jaxpr, 'jaxpr', jaxpr)
     total = Flops()

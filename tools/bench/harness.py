@@ -55,8 +55,8 @@ def seconds(function: Callable[[], object]) -> float:
 
 
 def per_call(call: Callable[[], Any], wait: Callable[[Any], object], least: float) -> float:
-    """Seconds of each of several calls that queue behind each other on a device, so that starting
-    one hides behind the one before; as many as take `least` seconds together."""
+    """Seconds of a call among several that queue on a device, so that starting one takes no time of
+    its own. least: seconds of all together."""
     start = time.perf_counter()
     wait(call())
     calls = max(round(least / max(time.perf_counter() - start, 1e-6)), 1)
@@ -72,9 +72,8 @@ def interleaved(
 ) -> dict[Key, float]:
     """Median seconds of each timer, taken in turns so that background load meets all alike.
 
-    A turn is three calls, and the first does not count: it meets the caches, and the memory taken
-    back by the system, that the others left. budget: seconds after which no further round starts
-    (one always runs). rounds: at most.
+    A turn is three calls. The first does not count, since the others took its caches and memory.
+    budget: seconds after which no further round starts (one always runs). rounds: at most.
     """
     taken: dict[Key, list[float]] = {name: [] for name in timers}
     start = time.perf_counter()

@@ -67,7 +67,7 @@ class CompiledText:
         return max(made, default=(0.0, ''))[1]
 
     def _executed(self) -> Iterator[tuple[float, str, str, str, str]]:
-        """(how often, in which computation, kind, shape, what follows) of every instruction."""
+        """(times, computation, kind, shape, rest of the line) of every instruction."""
         waiting = [(self._entry, 1.0)]
         while waiting:
             name, times = waiting.pop()
@@ -90,8 +90,8 @@ class CompiledText:
         return self._with_collectives[computation]
 
     def _trips(self, rest: str) -> int:
-        """Of a loop that counts from 0 by 1, as those of a scan do: as the compiler says, or the
-        number that its condition compares with. ValueError where neither is there."""
+        """Rounds of a loop that counts from 0 by 1, as a scan does. The compiler says them, or its
+        condition compares with them; ValueError where neither is there."""
         known = _TRIPS.search(rest)
         if known:
             return int(known[1])

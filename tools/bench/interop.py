@@ -5,10 +5,10 @@
     python -m tools.bench interop --layers=2        # fewer layers
     python -m tools.bench interop --small           # two layers of width 64
 
-The checkpoint is random, in shards, in a temporary folder (`--folder` chooses the disk). One JSON
-line a stage: seconds, CPU seconds of all threads, which the load of a shared machine does not
-change much, and the peak of resident memory (GiB) while it ran. Memory that the tensors
-themselves take on the device counts, since on a CPU it is the same memory; `device_gib` is that.
+The checkpoint is random, in shards, in a temporary folder (`--folder` chooses the disk). A stage is
+one JSON line: seconds, CPU seconds of all threads, and the peak of resident memory (GiB). The load
+of a shared machine changes CPU seconds least. On a CPU the peak includes the tensors themselves;
+`device_gib` is their size.
 """
 
 from __future__ import annotations

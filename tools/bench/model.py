@@ -6,15 +6,15 @@
     python -m tools.bench model --work=step --length=2048 --batch=16 --peer
     python -m tools.bench model --work=step --small      # the same program of a small model
 
-Work: a training step ('step'), one of a search of HeadScale ('search'), the loss by position
-('loss'), that with every head's entropy ('entropy'), and greedy decoding after prompts of that
-length ('greedy'). One JSON line: median seconds of a call, compilation apart, tokens a second, and
-the model's products a second as a share of the data sheet's (MFU; recomputed ones not counted); of
-greedy decoding milliseconds a token and the share of the data sheet's memory bandwidth. A process
-measures one thing, so that one that does not fit into memory leaves the others alone; a trial of a
-small model (--small) takes --work several times. --peer: the same in PyTorch and Hugging Face's
-Llama on the same device, in bfloat16 by autocast where ours is; needs torch and transformers in
-this interpreter.
+'step' is a training step and 'search' one of HeadScale. 'loss' is the loss by position, 'entropy'
+adds every head's entropy, and 'greedy' decodes after prompts of that length. One JSON line has the
+median seconds of a call without compilation, tokens a second, and the MFU, in which recomputed
+products do not count. Greedy decoding has milliseconds a token and the share of the data sheet's
+memory bandwidth.
+
+A process measures one kind of work, so that a failure for lack of memory leaves the others alone.
+Only with --small may it measure several. --peer measures PyTorch and Hugging Face's Llama on the
+same device, in bfloat16 by autocast. It needs torch and transformers in this interpreter.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def measure_decoding(case: Workload, seconds: float, new_tokens: int) -> None:
 def figures(
     taken: Mapping[str, float], rows: int, new_tokens: int, read: float
 ) -> dict[str, float | None]:
-    """Of the seconds to the first token ('first') and to all of them ('all')."""
+    """Rates from the seconds to the first token ('first') and to all of them ('all')."""
     step = max(taken['all'] - taken['first'], 1e-9) / new_tokens
     sheet = hardware.known(jax.devices()[0].device_kind)
     rate = read / step / jax.device_count()

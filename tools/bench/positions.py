@@ -3,11 +3,11 @@
     python -m tools.bench positions [--only=rotary --only=t5] [--length=256] [--batch=8]
         [--seconds=120]
 
-One JSON line for each encoding of the registry with its defaults (split: ALiBi in half of the
-heads; learned: a table of the length) on a model of 4 layers and width 128: median seconds of one
-call, compilation apart; bytes of the compiled program's temporaries; number of parameters; and
-each over what the same model takes without position encoding in the same run. All encodings take
-turns, so that a busy machine slows all alike.
+One JSON line for each encoding of the registry, on a model of 4 layers and width 128. Encodings
+have their defaults; `split` has ALiBi in half of the heads, `learned` a table of the length. A line
+has the median seconds of a call without compilation, the bytes of the program's temporaries, the
+number of parameters, and the ratios to NoPE in the same run. All take turns, so that a busy machine
+slows all alike.
 """
 
 from __future__ import annotations

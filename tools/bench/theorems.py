@@ -2,12 +2,11 @@
 
     python -m tools.bench theorems [--longest=4096] [--tokens=256] [--out=FOLDER]
 
-One JSON line per theorem and dtype. Theorem 1: the count of tokens that one layer without position
-encoding writes into the hidden state, for N = --longest tokens; `exact_to` is the last position up
-to which it is right when rounded. Beside it, in NumPy, the same with the MLP's ramps the other way
-around. Theorem 2: the largest error of the second layer's attention weights over --tokens
-tokens, and of their ratio from key to key, which is to follow the distance alone. --out also writes
-theorems.csv with the error of the count by position, and its figure as PNG and PDF.
+One JSON line per theorem and dtype. In Theorem 1 one layer without position encoding counts tokens
+in its hidden state. `exact_to` is the last position that it counts right, rounded; NumPy lines
+have the MLP's ramps the other way around. In Theorem 2 the second layer's attention follows the
+distance alone, and `largest_error` is that of its weights. --out also writes theorems.csv, the
+error of the count by position, and its figure.
 """
 
 from __future__ import annotations

@@ -3,13 +3,14 @@
     python -m tools.bench train [--only=pretrain --only=evaluate] [--quick] [--seconds=30]
         [--peer-python=PATH]
 
-A line holds the median seconds of one call, compilation apart; the temporary memory of the
-compiled program, and the resident memory that its first call added to the process; the useful
-rate (causal half of attention, recomputation not counted) as a share of that of a plain float32
-matrix product; and how many cores other processes kept busy meanwhile. With PyTorch and
-transformers in PATH (default: this interpreter, where it has both), the same work in Hugging
-Face's Llama runs in a process of its own. All of them take turns, so that a busy machine slows
-all alike. About ten minutes on two cores; half of that without the peer.
+A line has the median seconds of a call without compilation, the temporary memory of the compiled
+program, and the resident memory that its first call added. The useful rate counts the causal half
+of attention and no recomputation, and is compared with that of a float32 matrix product. The line
+also says how many cores other processes kept busy.
+
+The same work in Hugging Face's Llama runs in a process of its own. PATH is an interpreter with
+PyTorch and transformers; the default is this one. All take turns, so that a busy machine slows all
+alike. That takes ten minutes on two cores, and half of it without the peer.
 """
 
 from __future__ import annotations

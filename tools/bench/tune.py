@@ -3,13 +3,13 @@
     python -m tools.bench tune [--kernel pallas_gpu] [--head-dim 64] [--length 8192]
     python -m tools.bench tune --target h200    # only which candidates compile, anywhere
 
-For every kernel that runs here, pass, dtype and head dim: times the kernel with the blocks that it
-has now and each candidate, the nearest to a guess first, on 16,384 tokens of 32 heads on 4, and
-prints one JSON line for it (one that the compiler refuses says why, one that is the same program as
-an earlier one is left out). A candidate that is 2 % faster than what the kernel has now goes into
-the device's table, nope/attention/tuned/DEVICE.json, which kernels read from then on; commit it.
-What was there for other kernels and head dims stays. With --seconds every pass has its share of
-that time; --folder puts the table elsewhere.
+Times each kernel that runs here with its present blocks and with each candidate, by pass, dtype and
+head dim, the nearest to a guess first. A measurement is one JSON line, on 16,384 tokens of 32 heads
+on 4. A refused candidate has the compiler's words; one of the same program is left out.
+
+A candidate that is 2 % faster goes into the device's table, nope/attention/tuned/DEVICE.json, which
+kernels read from then on; commit it. Entries of other kernels and head dims stay. With --seconds
+every pass has its share of that time; --folder puts the table elsewhere.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ NOISE = 0.02  # share by which times of the same program differ
 
 @dataclasses.dataclass(frozen=True)
 class Tunable:
-    """A kernel: with the blocks that it has now, made of a candidate, and its candidates by pass.
-    guess: of half precision, from whose neighbourhood candidates are tried outwards."""
+    """A kernel with its present blocks, its maker from a candidate, and candidates by pass. guess:
+    blocks for half precision, from which candidates are tried outwards."""
 
     now: Kernel
     make: Callable[[str, Sequence[int]], Kernel]
@@ -123,8 +123,8 @@ def lower(kernel: Kernel, inputs: Inputs, *, forward: bool) -> jax.stages.Lowere
 def tune(
     name: str, kind_of_pass: str, case: Case, inputs: Inputs, timed: bool, ends: float = math.inf
 ) -> list[int] | None:
-    """The fastest candidate of those begun before `time.perf_counter()` is at `ends`; None where
-    the kernel is as fast with the blocks that it has now, or could not be timed with them."""
+    """The fastest candidate begun before `time.perf_counter()` is at `ends`. None where the kernel
+    is as fast with its present blocks, or fails with them."""
     facts = {'kernel': name, 'pass': kind_of_pass, 'dtype': case.dtype, 'head_dim': case.head_dim}
     tunable = TUNABLE[name]
     best: tuple[float, list[int] | None] | None = None
@@ -156,7 +156,7 @@ def tune(
 
 
 def seconds(call: Callable[[], Any]) -> float:
-    """Of a call: median of a few times that calls queue behind each other."""
+    """Seconds of a call: the median of a few queues of calls."""
     timer = functools.partial(harness.per_call, call, jax.block_until_ready, QUEUED_SECONDS)
     timer()
     return harness.interleaved({'call': timer}, 5.0, TURNS)['call']
