@@ -155,7 +155,24 @@ def chosen(
 
 
 def main() -> int:
-    options = _parser().parse_args()
+    parser = argparse.ArgumentParser(description=(__doc__ or '').split('\n')[0])
+    add = parser.add_argument
+    again = 'configs/FOLDER/NAME.py:SIZE or NAME:SIZE, again for more; or all'
+    add('--config', action='append', required=True, help=again)
+    topologies = 'v5e:16x16; of two slices v5e:16x16:2; h200:16'
+    add('--topology', default='v5e:4x4', help=topologies)
+    add('--kind', choices=('train', 'search', 'eval'), help='default: all')
+    add('--only', default='', help='a regular expression for "PROGRAM POSITION", as printed')
+    changed = 'SECTION.FIELD=TEXT of the config, as data.tokenizer=FILE'
+    add('--set', action='append', default=[], help=changed)
+    of_shapes = 'of programs that differ in shape, or numbers of a scaling, alone the longest'
+    add('--longest', action='store_true', help=of_shapes)
+    gets = 'FILE.jsonl that gets the lines too; programs that it has are not compiled again'
+    add('--out', type=pathlib.Path, help=gets)
+    add('--mesh', default='', help="AXIS=SIZE,... in place of the config's")
+    add('--length', type=int, help='tokens, in place of every length')
+    add('--batch', type=int, help='sequences, in place of every batch')
+    options = parser.parse_args()
     every = options.config == ['all']
     experiments: dict[str, Experiment] = {}
     for config in aot_programs.configs() if every else options.config:
@@ -227,24 +244,3 @@ def _sizes(mesh: str) -> dict[str, int]:
                 f'--mesh={mesh}: accepted is AXIS=SIZE,... with {", ".join(sharding.AXES)}'
             )
     return {axis: int(size) for axis, _, size in pairs}
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=(__doc__ or '').split('\n')[0])
-    add = parser.add_argument
-    again = 'configs/FOLDER/NAME.py:SIZE or NAME:SIZE, again for more; or all'
-    add('--config', action='append', required=True, help=again)
-    topologies = 'v5e:16x16; of two slices v5e:16x16:2; h200:16'
-    add('--topology', default='v5e:4x4', help=topologies)
-    add('--kind', choices=('train', 'search', 'eval'), help='default: all')
-    add('--only', default='', help='a regular expression for "PROGRAM POSITION", as printed')
-    changed = 'SECTION.FIELD=TEXT of the config, as data.tokenizer=FILE'
-    add('--set', action='append', default=[], help=changed)
-    of_shapes = 'of programs that differ in shape, or numbers of a scaling, alone the longest'
-    add('--longest', action='store_true', help=of_shapes)
-    gets = 'FILE.jsonl that gets the lines too; programs that it has are not compiled again'
-    add('--out', type=pathlib.Path, help=gets)
-    add('--mesh', default='', help="AXIS=SIZE,... in place of the config's")
-    add('--length', type=int, help='tokens, in place of every length')
-    add('--batch', type=int, help='sequences, in place of every batch')
-    return parser

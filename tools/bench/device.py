@@ -162,7 +162,9 @@ def _together(backends: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 def _models(backends: Sequence[str], dry: bool) -> Iterator[Command]:
     there = {*backends, 'chunked', CHOSEN}
-    if 'mosaic_gpu' in backends and _has_torch_for_gpus():
+    torch = all(importlib.util.find_spec(name) for name in ('torch', 'transformers'))
+    for_gpus = torch and not importlib.metadata.version('torch').endswith('+cpu')
+    if 'mosaic_gpu' in backends and for_gpus:
         there.add(PEER)
     if dry:
         works = dict.fromkeys(work for work, *_ in MODEL_WORK)
@@ -179,12 +181,6 @@ def _models(backends: Sequence[str], dry: bool) -> Iterator[Command]:
     if 'mosaic_gpu' in backends:  # what it costs that a resumed training repeats bit by bit
         words = _model(('step',), 2048, 16, 'library', dry)
         yield Command('step_2048_library_repeatable', words, 110, flags=REPEATABLE)
-
-
-def _has_torch_for_gpus() -> bool:
-    if not all(importlib.util.find_spec(name) for name in ('torch', 'transformers')):
-        return False
-    return not importlib.metadata.version('torch').endswith('+cpu')
 
 
 def _model(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 
@@ -37,7 +36,10 @@ def count(jaxpr: Any, rounds: int = 0) -> Flops:
 def _of_equation(equation: Any, rounds: int) -> Flops:
     name, params = equation.primitive.name, equation.params
     if name == 'dot_general':
-        return _of_product(equation)
+        (contracted, _), (batched, _) = params['dimension_numbers']
+        terms = math.prod(equation.invars[0].aval.shape[axis] for axis in contracted)
+        product = 2.0 * math.prod(equation.outvars[0].aval.shape) * terms
+        return Flops(attention=product) if batched else Flops(weights=product)
     if name == 'scan':
         return count(params['jaxpr'], rounds).times(params['length'])
     if name == 'cond':
@@ -49,24 +51,9 @@ def _of_equation(equation: Any, rounds: int) -> Flops:
         return body.times(rounds)
     if name == 'pallas_call':
         return count(params['jaxpr'], rounds).times(math.prod(params['grid_mapping'].grid))
-    total = Flops()
-    for jaxpr in _inner(params):
-        total += count(jaxpr, rounds)
-    # The body of a shard_map is what one device does.
-    return total.times(params['mesh'].size if name == 'shard_map' else 1)
-
-
-def _of_product(equation: Any) -> Flops:
-    left = equation.invars[0].aval
-    (contracted, _), (batched, _) = equation.params['dimension_numbers']
-    terms = math.prod(left.shape[axis] for axis in contracted)
-    flops = 2.0 * math.prod(equation.outvars[0].aval.shape) * terms
-    return Flops(attention=flops) if batched else Flops(weights=flops)
-
-
-def _inner(params: dict[str, Any]) -> Iterator[Any]:
-    """Jaxprs among the parameters of a call, each once (not the rules of its derivatives)."""
-    for name in ('jaxpr', 'call_jaxpr', 'fun_jaxpr'):
-        if hasattr(params.get(name), 'eqns') or hasattr(params.get(name), 'jaxpr'):
-            yield params[name]
-            return
+    for field in ('jaxpr', 'call_jaxpr', 'fun_jaxpr'):  # not the rules of a call's derivatives
+        if hasattr(params.get(field), 'eqns') or hasattr(params.get(field), 'jaxpr'):
+            # The body of a shard_map is what one device does.
+            devices = params['mesh'].size if name == 'shard_map' else 1
+            return count(params[field], rounds).times(devices)
+    return Flops()

@@ -162,13 +162,7 @@ def _bytes(shape: str) -> float:
     """Of a shape's text, tuples included: 'f32[2,3]{1,0}', '(s32[], bf16[8])'."""
     total = 0.0
     for dtype, sizes in _SHAPE.findall(shape):
-        elements = 1
-        for size in sizes.split(',') if sizes else ():
-            elements *= int(size)
-        total += elements * _bits(dtype) / 8
+        width = re.search(r'\d+', dtype)
+        bits = _BITS.get(dtype, int(width[0]) if width else 0)
+        total += math.prod(int(size) for size in sizes.split(',') if size) * bits / 8
     return total
-
-
-def _bits(dtype: str) -> int:
-    found = re.search(r'\d+', dtype)
-    return _BITS[dtype] if dtype in _BITS else int(found[0]) if found else 0

@@ -14,12 +14,14 @@ of a shared machine changes CPU seconds least. On a CPU the peak includes the te
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import pathlib
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from typing import Any
 
 from tools.bench import harness
@@ -55,32 +57,34 @@ SMALL = {
 
 
 def main() -> None:
-    options = _parser().parse_args()
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument('--layers', type=int, help='TinyLlama has 22')
+    parser.add_argument('--small', action='store_true', help='width 64, and 2 layers')
+    parser.add_argument('--length', type=int, default=2048, help='tokens to evaluate')
+    parser.add_argument('--folder', type=pathlib.Path, help='where the checkpoints go')
+    parser.add_argument('--peer', action='store_true', help='compare with transformers')
+    parser.add_argument('--side', choices=('ours', 'peer'), help=argparse.SUPPRESS)
+    parser.add_argument('--source', type=pathlib.Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
     if options.side:
-        {'ours': _ours, 'peer': _peer}[options.side](options.source, options.length)
+        measure = {'ours': measure_ours, 'peer': measure_peer}[options.side]
+        measure(options.source, options.length)
         return
+    config = CONFIG | (SMALL if options.small else {})
+    if options.layers is not None:
+        config['num_hidden_layers'] = options.layers
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         source = pathlib.Path(folder) / 'source'
-        _make(source, _shape(options))
+        make(source, config)
         for side in ('ours', 'peer') if options.peer else ('ours',):
-            command = [
-                sys.executable,
-                '-m',
-                'tools.bench',
-                'interop',
-                f'--side={side}',
-                f'--source={source}',
-            ]
-            subprocess.run([*command, f'--length={options.length}'], check=True)
+            command = [sys.executable, '-m', 'tools.bench', 'interop', f'--side={side}']
+            command += [f'--source={source}', f'--length={options.length}']
+            subprocess.run(command, check=True)
 
 
-def _shape(options: argparse.Namespace) -> dict[str, Any]:
-    """The directory's config.json."""
-    layers = {} if options.layers is None else {'num_hidden_layers': options.layers}
-    return {**CONFIG, **(SMALL if options.small else {}), **layers}
-
-
-def _make(source: pathlib.Path, config: dict[str, Any]) -> None:
+def make(source: pathlib.Path, config: dict[str, Any]) -> None:
     """A random checkpoint: one shard a gigabyte, tensor by tensor."""
     import ml_dtypes
     import numpy as np
@@ -118,7 +122,7 @@ def _make(source: pathlib.Path, config: dict[str, Any]) -> None:
     (source / 'config.json').write_text(json.dumps(config))
 
 
-def _stage(name: str, side: str, function: Any, **facts: Any) -> Any:
+def stage(name: str, side: str, function: Callable[[], Any], **facts: Any) -> Any:
     """Runs one stage and prints its line; returns what it made."""
     made: list[Any] = []
     taken: list[float] = []
@@ -129,84 +133,56 @@ def _stage(name: str, side: str, function: Any, **facts: Any) -> Any:
     return made[0]
 
 
-def _ours(source: pathlib.Path, length: int) -> None:
+def measure_ours(source: pathlib.Path, length: int) -> None:
     import jax
     import numpy as np
 
     from nope import interop, sharding
     from nope.evals.forward import batch_sums
+    from nope.interop import safetensors
 
     mesh = sharding.make_mesh(sharding.MeshConfig(fsdp=jax.device_count()))
     directory = interop.open_directory(source)
     described = interop.describe(directory)
-    variables = _stage('import', 'ours', lambda: interop.load(directory, described.model, mesh))
-    size = sum(leaf.nbytes for leaf in jax.tree.leaves(variables))
-    tokens = (
-        np.random.default_rng(1)
-        .integers(0, described.model.vocab_size, (1, length + 1))
-        .astype(np.int32)
-    )
-    weights = np.ones(1, np.float32)
+    model = described.model
+    variables = stage('import', 'ours', lambda: interop.load(directory, model, mesh))
+    gib = sum(leaf.nbytes for leaf in jax.tree.leaves(variables)) / 2**30
+    draw = np.random.default_rng(1)
+    tokens = draw.integers(0, model.vocab_size, (1, length + 1)).astype(np.int32)
+    given = variables, tokens, np.ones(1, np.float32)
     with sharding.use(mesh):
-        program = _stage(
-            'compile',
-            'ours',
-            lambda: batch_sums.lower(described.model, True, variables, tokens, weights).compile(),
-        )
-    sums = _stage(
+        lower = functools.partial(batch_sums.lower, model, True, *given)
+        program = stage('compile', 'ours', lambda: lower().compile())
+    sums = stage(
         'evaluate with entropy',
         'ours',
-        lambda: jax.block_until_ready(program(variables, tokens, weights)),
+        lambda: jax.block_until_ready(program(*given)),
         tokens=length,
-        device_gib=size / 2**30,
+        device_gib=gib,
     )
     assert np.isfinite(np.asarray(sums.loss)).all()
     export = interop.Export(dtype='bfloat16', shard_bytes=SHARD_BYTES)
     out = source.with_name('exported')
-    _stage('export', 'ours', lambda: interop.save(out, variables, described, export=export))
-    _check_same(directory, interop.open_directory(out))
-
-
-def _check_same(source: Any, exported: Any) -> None:
-    """Import and export change no bit."""
-    from nope.interop import safetensors
-
-    for name in source.tensors:
-        if safetensors.digest(source.read(name)) != exported.checksums[name]:
+    stage('export', 'ours', lambda: interop.save(out, variables, described, export=export))
+    exported = interop.open_directory(out)
+    for name in directory.tensors:
+        if safetensors.digest(directory.read(name)) != exported.checksums[name]:
             raise AssertionError(f'tensor {name} is not what it was')
-    harness.emit({'stage': 'compare', 'side': 'ours', 'tensors_equal': len(source.tensors)})
+    harness.emit({'stage': 'compare', 'side': 'ours', 'tensors_equal': len(directory.tensors)})
 
 
-def _peer(source: pathlib.Path, length: int) -> None:
+def measure_peer(source: pathlib.Path, length: int) -> None:
     import torch
     from transformers import AutoModelForCausalLM
 
-    model = _stage(
-        'import',
-        'peer',
-        lambda: AutoModelForCausalLM.from_pretrained(source, dtype=torch.float32),
-    )
+    load = functools.partial(AutoModelForCausalLM.from_pretrained, source, dtype=torch.float32)
+    model = stage('import', 'peer', load)
     tokens = torch.randint(0, model.config.vocab_size, (1, length))
-    with torch.no_grad():
-        _stage(
-            'evaluate',
-            'peer',
-            lambda: float(model(tokens, labels=tokens, use_cache=False).loss),
-            tokens=length,
-        )
+
+    @torch.no_grad()
+    def evaluate() -> float:
+        return float(model(tokens, labels=tokens, use_cache=False).loss)
+
+    stage('evaluate', 'peer', evaluate, tokens=length)
     out = source.with_name('exported_by_peer')
-    _stage('export', 'peer', lambda: model.to(torch.bfloat16).save_pretrained(out))
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument('--layers', type=int, help='TinyLlama has 22')
-    parser.add_argument('--small', action='store_true', help='width 64, and 2 layers')
-    parser.add_argument('--length', type=int, default=2048, help='tokens to evaluate')
-    parser.add_argument('--folder', type=pathlib.Path, help='where the checkpoints go')
-    parser.add_argument('--peer', action='store_true', help='compare with transformers')
-    parser.add_argument('--side', choices=('ours', 'peer'), help=argparse.SUPPRESS)
-    parser.add_argument('--source', type=pathlib.Path, help=argparse.SUPPRESS)
-    return parser
+    stage('export', 'peer', lambda: model.to(torch.bfloat16).save_pretrained(out))
