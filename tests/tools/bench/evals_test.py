@@ -23,18 +23,13 @@ from tools.bench import harness
 
 CONFIG = tiny.model(layers=1, vocab_size=258, position=Rotary())
 SIZES = parts.Sizes(
-    window=16,
-    stride=4,
-    windows=3,
-    lengths=(160,),
-    tests=1,
-    prompt=12,
-    new_tokens=3,
-    rows=2,
-    beams=2,
-)
+    window=16, stride=4, windows=3, lengths=(160,), tests=1,
+    prompt=12, new_tokens=3, rows=2, beams=2,
+)  # fmt: skip
 NAMES = ('perplexity', 'passkey', 'greedy_1', 'greedy_2', 'beams_2')
 WHOLE, FIRST = parts.WHOLE, parts.FIRST
+Cases = Mapping[str, parts.Comparison]
+Results = Mapping[str, Mapping[str, Any]]
 
 
 @pytest.fixture(scope='module')
@@ -46,12 +41,12 @@ def subject(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 @pytest.fixture(scope='module')
-def cases(subject: Any) -> Mapping[str, Any]:
+def cases(subject: Any) -> Cases:
     return {name: make(subject) for name, make in parts.cases(SIZES).items()}
 
 
 @pytest.fixture(scope='module')
-def results(cases: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def results(cases: Cases) -> Results:
     return {name: {part: run() for part, run in case.ours.items()} for name, case in cases.items()}
 
 
@@ -61,13 +56,7 @@ def rows_of(case: Any, peer: str) -> list[np.ndarray]:
     return [np.array(row, np.int32) for row in json.loads(inputs.read_text())['rows']]
 
 
-def test_every_evaluation_is_there(cases: Mapping[str, Any]) -> None:
-    assert tuple(cases) == NAMES
-
-
-def test_the_loss_is_that_of_the_windows_ends(
-    subject: Any, cases: Mapping[str, Any], results: dict[str, dict[str, Any]]
-) -> None:
+def test_the_loss_is_that_of_the_windows_ends(subject: Any, cases: Cases, results: Results) -> None:
     case = cases['perplexity']
     windows = np.stack(rows_of(case, 'windows'))
     assert windows.shape == (3, 16)
@@ -79,7 +68,7 @@ def test_the_loss_is_that_of_the_windows_ends(
     assert results['perplexity'][WHOLE] == pytest.approx(expected, rel=1e-5)
 
 
-def test_a_perplexity_may_differ_by_one_in_ten_thousand(cases: Mapping[str, Any]) -> None:
+def test_a_perplexity_may_differ_by_one_in_ten_thousand(cases: Cases) -> None:
     check = cases['perplexity'].check
     check(WHOLE, 5.0, 5.00009)
     with pytest.raises(parts.Different, match=r'perplexities are 148\.'):
@@ -89,7 +78,7 @@ def test_a_perplexity_may_differ_by_one_in_ten_thousand(cases: Mapping[str, Any]
 
 
 def test_passkeys_are_those_that_greedy_decoding_writes(
-    subject: Any, cases: Mapping[str, Any], results: dict[str, dict[str, Any]]
+    subject: Any, cases: Cases, results: Results
 ) -> None:
     case, matched = cases['passkey'], results['passkey'][WHOLE]
     prompts = rows_of(case, 'prompts')
@@ -113,9 +102,7 @@ def test_tests_of_a_cell_are_neighbours(subject: Any) -> None:
         assert len(first) == len(second)
 
 
-def test_generation_begins_with_the_first_token(
-    cases: Mapping[str, Any], results: dict[str, dict[str, Any]]
-) -> None:
+def test_generation_begins_with_the_first_token(cases: Cases, results: Results) -> None:
     for name, rows in (('greedy_1', 1), ('greedy_2', 2)):
         first, all_of_it = results[name][FIRST], results[name][WHOLE]
         assert [row[:1] for row in all_of_it] == first
@@ -127,20 +114,16 @@ def test_generation_begins_with_the_first_token(
     assert [len(row) for row in results['beams_2'][WHOLE]] == [4]
 
 
-def test_seconds_become_rates(cases: Mapping[str, Any]) -> None:
+def test_seconds_become_rates(cases: Cases) -> None:
+    assert tuple(cases) == NAMES
     assert cases['perplexity'].figures({WHOLE: 2.0}) == {'seconds': 2.0, 'tokens_per_second': 24.0}
     assert cases['passkey'].figures({WHOLE: 0.5})['tokens_per_second'] == 2 * 10 * 160
-    assert cases['greedy_2'].figures({FIRST: 0.5, WHOLE: 2.0}) == {
-        'seconds': 2.0,
-        'first_seconds': 0.5,
-        'ms_per_token': 500.0,
-        'tokens_per_second': 4.0,
-    }
-
-
-def test_a_step_reads_matrices_once_and_every_cache(cases: Mapping[str, Any]) -> None:
+    found = cases['greedy_2'].figures({FIRST: 0.5, WHOLE: 2.0})
+    rates = {'ms_per_token': 500.0, 'tokens_per_second': 4.0}
+    assert found == {'seconds': 2.0, 'first_seconds': 0.5, **rates}
+    # A step reads matrices once and the keys and values of every row.
     layer = 32 * 8 * (2 * 4 + 2 * 2) + 3 * 32 * 48
-    cached = 2 * (12 + 1) * 2 * 8  # keys and values of a row of a layer
+    cached = 2 * (12 + 1) * 2 * 8
     for name, rows in (('greedy_1', 1), ('greedy_2', 2), ('beams_2', 2)):
         assert cases[name].bytes_per_step == 4 * (layer + rows * cached + 258 * 32)
     assert cases['perplexity'].bytes_per_step is None
@@ -148,9 +131,7 @@ def test_a_step_reads_matrices_once_and_every_cache(cases: Mapping[str, Any]) ->
 
 @pytest.mark.peers
 @pytest.mark.parametrize('name', NAMES)
-def test_peers_find_the_same(
-    name: str, cases: Mapping[str, Any], results: dict[str, dict[str, Any]]
-) -> None:
+def test_peers_find_the_same(name: str, cases: Cases, results: Results) -> None:
     pytest.importorskip('torch')
     pytest.importorskip('transformers')
     from tools.bench import peer
@@ -161,62 +142,51 @@ def test_peers_find_the_same(
 
 
 class Fake:
-    """A peer that answers at once, with our result."""
+    """A peer that answers at once with no result."""
 
-    result: Any = None
+    result, memory_mib, cpu_seconds = None, 8.0, 0.0
 
     def __init__(self, python: str, asked: Mapping[str, Any]) -> None:
-        self.versions, self.memory_mib, self.cpu_seconds = python, 8.0, 0.0
-
-    def seconds(self) -> float:
-        return 4.0
-
-    def close(self) -> None:
-        pass
+        self.versions = python
+        self.seconds, self.close = (lambda: 4.0), (lambda: None)
 
 
-def fake_case(result: Any) -> Any:
+def fake_case(result: Any) -> parts.Comparison:
+    def check(part: str, ours: Any, theirs: Any) -> None:
+        if ours != theirs:
+            raise parts.Different('no')
+
     return parts.Comparison(
         {FIRST: lambda: result, WHOLE: lambda: result},
         {'other': {FIRST: {}, WHOLE: {}}},
-        lambda part, ours, theirs: None if ours == theirs else _raise(parts.Different('no')),
+        check,
         lambda seconds: {'seconds': seconds[WHOLE], 'ms_per_token': 2 * seconds[FIRST]},
         {'rows': 3},
         bytes_per_step=2e6,
     )
 
 
-def _raise(error: Exception) -> None:
-    raise error
-
-
 def test_a_line_has_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
     taken = {'ours': 2.0, 'other': 4.0, 'limits': 4e-9 * 8192 * 4096}
     monkeypatch.setattr(harness, 'Peer', Fake)
     monkeypatch.setattr(
-        harness,
-        'interleaved',
-        lambda timers, budget, rounds: {key: taken[key[0]] for key in timers},
+        harness, 'interleaved', lambda timers, *limits: {key: taken[key[0]] for key in timers}
     )
     line = tool.measure(fake_case(None), 'torch 1', 1.0, {'read': lambda: 1.0})
     assert {'rows': 3, 'seconds': 2.0, 'ms_per_token': 4.0}.items() <= line.items()
-    assert line['gb_per_second'] == pytest.approx(0.5)
-    assert line['share_of_matvec'] == pytest.approx(0.5)
-    other = line['peer_other']
-    assert (other['seconds'], other['our_seconds_over_it']) == (4.0, 0.5)
-    assert (other['ms_per_token'], other['our_ms_per_token_over_it']) == (8.0, 0.5)
-    assert other['versions'] == 'torch 1' and 'our_first_seconds_over_it' not in other
+    assert line['gb_per_second'] == pytest.approx(0.5) == line['share_of_matvec']
+    other = {'seconds': 4.0, 'our_seconds_over_it': 0.5, 'versions': 'torch 1'}
+    other |= {'ms_per_token': 8.0, 'our_ms_per_token_over_it': 0.5}
+    assert other.items() <= line['peer_other'].items()
+    assert 'our_first_seconds_over_it' not in line['peer_other']
     with pytest.raises(parts.Different):
         tool.measure(fake_case('else'), 'torch 1', 1.0, {'read': lambda: 1.0})
 
 
-@pytest.mark.parametrize(
-    ('arguments', 'said'),
-    [
-        (['--only=nothing', '--seconds=1'], "--only=['nothing'] names no case"),
-        (['--dtype=bfloat16', '--peer-python=python'], '--peer-python is for a CPU'),
-    ],
-)
+@pytest.mark.parametrize(('arguments', 'said'), [
+    (['--only=nothing', '--seconds=1'], "--only=['nothing'] names no case"),
+    (['--dtype=bfloat16', '--peer-python=python'], '--peer-python is for a CPU'),
+])  # fmt: skip
 def test_what_cannot_be_is_refused(
     arguments: list[str], said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
