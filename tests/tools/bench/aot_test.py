@@ -12,7 +12,6 @@ import tempfile
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import pytest
 from jax.sharding import NamedSharding, PartitionSpec
 
@@ -377,28 +376,18 @@ def test_a_line_says_what_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found['fits'] and found['capacity_gib'] == 72  # the rest is the runtime's
 
 
-def test_meshes_are_read_and_bad_ones_named() -> None:
+def test_meshes_are_read() -> None:
     assert aot._sizes('fsdp=8,context=2') == {'fsdp': 8, 'context': 2}
-    for bad in ('model=2', 'fsdp', 'fsdp=x'):
-        with pytest.raises(SystemExit, match='data, fsdp, tensor, context'):
-            aot._sizes(bad)
 
 
-@pytest.mark.parametrize(
-    ('text', 'size'),
-    [
-        ("replica_groups=mesh['a'=2,'b'=8] {'b'}, dimensions={0}", 8),
-        ("replica_groups=mesh['a'=2,'b'=8] {'a','b'}", 16),
-        ('replica_groups=[4,2]<=[8]', 2),
-        ('replica_groups={{0,1,2},{3,4,5}}', 3),
-        ('channel_id=1', 0),
-    ],
-)
-def test_the_size_of_a_group_is_read(text: str, size: int) -> None:
-    assert hlo._group_size(text) == size
-
-
-def test_sizes_of_shapes() -> None:
-    assert hlo._bytes('(s32[], bf16[8,4]{1,0:T(8,128)})') == 4 + 64
-    assert hlo._bytes('pred[3]') == 3 and hlo._bytes('f8e4m3fn[2,2]') == 4
-    assert np.isclose(hlo._bytes('u4[6]'), 3)
+def test_sizes_of_groups_and_of_shapes_are_read() -> None:
+    groups = {
+        "replica_groups=mesh['a'=2,'b'=8] {'b'}, dimensions={0}": 8,
+        "replica_groups=mesh['a'=2,'b'=8] {'a','b'}": 16,
+        'replica_groups=[4,2]<=[8]': 2,
+        'replica_groups={{0,1,2},{3,4,5}}': 3,
+        'channel_id=1': 0,
+    }
+    assert {text: hlo._group_size(text) for text in groups} == groups
+    shapes = {'(s32[], bf16[8,4]{1,0:T(8,128)})': 68, 'pred[3]': 3, 'f8e4m3fn[2,2]': 4, 'u4[6]': 3}
+    assert {text: hlo._bytes(text) for text in shapes} == shapes

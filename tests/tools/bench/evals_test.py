@@ -16,7 +16,6 @@ from nope.evals import passkey
 from nope.evals.generation import Options
 from nope.positions import Rotary
 from tests import tiny
-from tests.model.decoding.programs import whole
 from tools.bench import eval_cases as parts
 from tools.bench import evals as tool
 from tools.bench import harness
@@ -54,18 +53,6 @@ def rows_of(case: Any, peer: str) -> list[np.ndarray]:
     """The token rows that a peer is given."""
     inputs = pathlib.Path(case.peers[peer][WHOLE]['inputs'])
     return [np.array(row, np.int32) for row in json.loads(inputs.read_text())['rows']]
-
-
-def test_the_loss_is_that_of_the_windows_ends(subject: Any, cases: Cases, results: Results) -> None:
-    case = cases['perplexity']
-    windows = np.stack(rows_of(case, 'windows'))
-    assert windows.shape == (3, 16)
-    np.testing.assert_array_equal(windows[0, 4:], windows[1, :-4])
-    output = whole(CONFIG, subject.variables, windows, 16.0)
-    logits = np.float64(output.hidden[:, -5:-1]) @ np.float64(output.head)
-    picked = np.take_along_axis(logits, windows[:, -4:, None], axis=-1)[..., 0]
-    expected = np.mean(np.log(np.exp(logits).sum(axis=-1)) - picked)
-    assert results['perplexity'][WHOLE] == pytest.approx(expected, rel=1e-5)
 
 
 def test_a_perplexity_may_differ_by_one_in_ten_thousand(cases: Cases) -> None:
@@ -181,20 +168,6 @@ def test_a_line_has_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 'our_first_seconds_over_it' not in line['peer_other']
     with pytest.raises(parts.Different):
         tool.measure(fake_case('else'), 'torch 1', 1.0, {'read': lambda: 1.0})
-
-
-@pytest.mark.parametrize(('arguments', 'said'), [
-    (['--only=nothing', '--seconds=1'], "--only=['nothing'] names no case"),
-    (['--dtype=bfloat16', '--peer-python=python'], '--peer-python is for a CPU'),
-])  # fmt: skip
-def test_what_cannot_be_is_refused(
-    arguments: list[str], said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr('sys.argv', ['evals', *arguments])
-    monkeypatch.setattr(tool, 'MODEL', CONFIG)
-    with pytest.raises(SystemExit) as error:
-        tool.main()
-    assert said in str(error.value)
 
 
 def test_prompts_of_words_are_nearly_as_long_as_published_ones() -> None:

@@ -30,12 +30,3 @@ def test_costs_are_over_those_of_no_encoding_in_the_same_run() -> None:
         over = t5[f'{what}_seconds'] / none[f'{what}_seconds']
         assert t5[f'{what}_seconds_over_none'] == pytest.approx(over)
         assert t5[f'{what}_temp_bytes'] > 0 and t5[f'{what}_compile_seconds'] > 0
-
-
-def test_an_unknown_encoding_is_refused(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr('sys.argv', ['positions', '--only=rope'])
-    with pytest.raises(SystemExit):
-        tool.main()
-    assert '--only=rope is no encoding; accepted: none, tempered, rotary' in capsys.readouterr().err

@@ -30,9 +30,3 @@ def test_both_theorems_are_measured_and_drawn(
         rows = list(csv.DictReader(file))
     errors_T = np.array([float(row['error (bfloat16)']) for row in rows])
     assert np.flatnonzero(np.abs(errors_T) >= 0.5)[0] == counted['bfloat16']['exact_to']
-
-
-def test_a_single_token_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        tool.main(['--longest=1'])
-    assert '--longest=1: it must be at least 2' in capsys.readouterr().err
