@@ -42,7 +42,7 @@ KEPT = (
     'tests/model/transformer_test.py::test_the_default_attention_is_the_reference',
     'tests/pretrained_test.py::test_the_example_of_the_readme_runs',
     'tests/sharding_test.py::test_a_step_of_other_blocks_is_the_same_on_a_mesh',
-    'tests/tools/theorems_test.py::test_both_theorems_are_measured_and_drawn',
+    'tests/tools/bench/theorems_test.py::test_both_theorems_are_measured_and_drawn',
     'tests/training/entropy_test.py::test_micro_batches_make_one_batch',
     'tests/training/entropy_test.py::test_no_label_is_read',
     'tests/training/step_test.py::test_a_plain_step_is_what_it_has_always_been',

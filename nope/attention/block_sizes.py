@@ -1,6 +1,6 @@
 """Tuned block sizes of attention kernels, by device.
 
-`tools/tune_attention.py` writes its measurements into a table of the device, which is read here:
+`tools/bench/tune.py` writes its measurements into a table of the device, which is read here:
 tuned/DEVICE.json, {kernel: {pass: {bytes of an entry: {head dim: blocks}}}}. All devices of one
 data sheet share a table, a device that is compiled for and not there among them. Each kernel
 defines the meaning of its `blocks`. A head dim without an entry takes the next larger one's.

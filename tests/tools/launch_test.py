@@ -80,49 +80,43 @@ def called(path: pathlib.Path) -> list[list[str]]:
     return [command.split('\x1f')[:-1] for command in commands]
 
 
+def stand_in(path: pathlib.Path, calls: pathlib.Path, script: str) -> None:
+    """An executable that writes down how it was called, then does as `script` says."""
+    # At once, since calls that run side by side write too.
+    write = r"""call=$(printf '%s\x1f' "${0##*/}" "$@"); printf '%s\x1e' "$call" >> CALLS"""
+    path.write_text(f'#!/bin/bash\n{write.replace("CALLS", str(calls))}\n{script}\n')
+    path.chmod(0o755)
+
+
+CONFIG = '--config=configs/first_paper/fig4.py:paper'
+POD = {'PROJECT': 'p', 'ZONE': 'z', 'NAME': 'n', 'TYPE': 't', 'VERSION': 'v'}
+JOB = {'PYTHON': TRUE, 'SLURM_JOB_ID': '7'}
+
+
+def found_in(folder: pathlib.Path) -> dict[str, str]:
+    """An environment whose commands are stand-ins first."""
+    return {'PATH': f'{folder}:/usr/bin:/bin', 'HOME': str(folder)}
+
+
 def test_the_scripts_run_the_command(tmp_path: pathlib.Path) -> None:
-    """With stand-ins for the cluster's own commands, which write down how they were called."""
     calls = tmp_path / 'calls'
-    write = r"""printf '%s\x1f' "${0##*/}" "$@" >> CALLS; printf '\x1e' >> CALLS"""
-    stand_in = f'#!/bin/bash\n{write.replace("CALLS", str(calls))}\necho ACTIVE\n'
     for name in ('gcloud', 'srun', 'scontrol'):
-        (tmp_path / name).write_text(stand_in)
-        (tmp_path / name).chmod(0o755)
-    path = {'PATH': f'{tmp_path}:/usr/bin:/bin', 'HOME': str(tmp_path)}
-    asked = [
-        '--config=configs/first_paper/fig4.py:paper',
-        "--config.data.mixture=(('text:a b', 1.0),)",
-    ]
-    tpu = {
-        **{'PROJECT': 'p', 'ZONE': 'z', 'NAME': 'n', 'TYPE': 't', 'VERSION': 'v'},
-        **{'WORKDIR': '/shared/a b', 'NODES': '2'},
-    }
-    script = str(FOLDER / 'tpu_pod.sh')
-    subprocess.run(['bash', script, *asked], check=True, env=path | tpu, stdout=subprocess.DEVNULL)
-    lines = called(calls)
+        stand_in(tmp_path / name, calls, 'echo ACTIVE')
+    asked = [CONFIG, "--config.data.mixture=(('text:a b', 1.0),)"]
+    tpu = {**found_in(tmp_path), **POD, 'WORKDIR': '/shared/a b', 'NODES': '2'}
+    for script, environment in (('tpu_pod.sh', tpu), ('slurm.sbatch', found_in(tmp_path) | JOB)):
+        command = ['bash', str(FOLDER / script), *asked]
+        subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
+    *lines, job = called(calls)
     ssh = [line for line in lines if 'ssh' in line]
     assert sorted(line[line.index('ssh') + 1] for line in ssh) == ['n-0', 'n-1']
     remote = next(a for a in ssh[0] if a.startswith('--command='))
-    command = shlex.split(re.search(r'exec (.*)\n', remote)[1])
-    assert command[:2] == ['nohup', '~/env/bin/python']
-    assert command[2:5] == ['-m', 'experiments.run', '--distributed=on']
-    assert command[5:] == ['--workdir=/shared/a b', *asked]
-
-    calls.write_text('')
-    slurm = {'PYTHON': TRUE, 'SLURM_JOB_ID': '1'}
-    script = str(FOLDER / 'slurm.sbatch')
-    subprocess.run(
-        ['bash', script, *asked], check=True, env=path | slurm, stdout=subprocess.DEVNULL
-    )
-    (line,) = called(calls)
-    assert line == ['srun', '--kill-on-bad-exit=1', TRUE, '-m', 'experiments.run', *asked]
-
-
-def stand_in(path: pathlib.Path, calls: pathlib.Path, script: str) -> None:
-    """An executable that writes down how it was called, then does as `script` says."""
-    write = r"""printf '%s\x1f' "${0##*/}" "$@" >> CALLS; printf '\x1e' >> CALLS"""
-    path.write_text(f'#!/bin/bash\n{write.replace("CALLS", str(calls))}\n{script}\n')
-    path.chmod(0o755)
+    found = re.search(r'exec (.*)\n', remote)
+    assert found
+    run = ['-m', 'experiments.run']
+    pod = ['nohup', '~/env/bin/python', *run, '--distributed=on', '--workdir=/shared/a b', *asked]
+    assert shlex.split(found[1])[: len(pod)] == pod
+    assert job == ['srun', '--kill-on-bad-exit=1', TRUE, *run, *asked]
 
 
 def test_a_slice_that_was_taken_away_is_asked_for_anew(tmp_path: pathlib.Path) -> None:
@@ -143,15 +137,12 @@ case "$*" in
     '-m venv'*) mkdir -p "$3/bin"; cp "$0" "$3/bin/python"; cp "$0" "$3/bin/pip" ;;
     install*) [ ! -e {tmp_path}/no_network ] ;;
 esac""")  # fmt: skip
-    environment = {
-        **{'PATH': f'{tmp_path}:/usr/bin:/bin', 'HOME': str(tmp_path), 'PYTHON': 'python'},
-        **{'PROJECT': 'p', 'ZONE': 'z', 'NAME': 'n', 'TYPE': 't', 'VERSION': 'v'},
-        'WORKDIR': str(tmp_path / 'shared'),
-    }
+    environment = found_in(tmp_path) | POD
+    environment |= {'PYTHON': 'python', 'WORKDIR': str(tmp_path / 'shared')}
 
     def launch() -> tuple[int, list[str]]:
         calls.write_text('')
-        command = ['bash', str(FOLDER / 'tpu_pod.sh'), '--config=configs/first_paper/fig4.py:paper']
+        command = ['bash', str(FOLDER / 'tpu_pod.sh'), CONFIG]
         ended = subprocess.run(command, env=environment, capture_output=True, check=False)
         return ended.returncode, [' '.join(call) for call in called(calls)]
 
@@ -176,47 +167,35 @@ esac""")  # fmt: skip
     assert status == 0 and not times(lines, 'pip install')
 
 
-@pytest.mark.parametrize('ended', [143, 0])
-def test_before_its_limit_a_job_saves_and_is_put_back(ended: int, tmp_path: pathlib.Path) -> None:
-    """`srun` kills its processes when it gets a SIGTERM itself, so they get it by `scancel`. One
-    that was done meanwhile is not put back."""
+@pytest.mark.parametrize(('told', 'ended'), [('script', 143), ('script', 0), ('all', 143)])
+def test_a_job_that_is_stopped_saves_and_is_put_back_unless_cancelled(
+    told: str, ended: int, tmp_path: pathlib.Path
+) -> None:
+    """Before its limit the script gets a signal, and has its steps told by `scancel`, since `srun`
+    kills them when it gets a SIGTERM itself. One that was done meanwhile is not put back, nor one
+    that was cancelled, whose steps and script get the SIGTERM."""
     calls, running, cancelled = (tmp_path / name for name in ('calls', 'running', 'cancelled'))
     stand_in(tmp_path / 'srun', calls, f"""
-trap '[ -e {cancelled} ] && exit {ended}; exit 137' TERM
+trap '[ -e {cancelled} ] || [ {told} = all ] && exit {ended}; exit 137' TERM
 echo $$ > {running}.new; mv {running}.new {running}
 for ((i = 0; i < 600; i++)); do sleep 0.1; done""")  # fmt: skip
     stand_in(tmp_path / 'scancel', calls, f'touch {cancelled}; kill -TERM "$(cat {running})"')
     stand_in(tmp_path / 'scontrol', calls, '')
-    environment = {'PATH': f'{tmp_path}:/usr/bin:/bin', 'PYTHON': TRUE, 'SLURM_JOB_ID': '7'}
-    script = ['bash', str(FOLDER / 'slurm.sbatch'), '--config=configs/first_paper/fig4.py:paper']
-    with subprocess.Popen(script, env=environment) as job:
-        while not running.exists():
-            assert job.poll() is None
-            time.sleep(0.02)
-        job.send_signal(signal.SIGUSR1)
-        assert job.wait(timeout=60) == ended
-    put_back = [['scontrol', 'requeue', '7']] if ended else []
-    assert called(calls)[1:] == [['scancel', '--signal=TERM', '7'], *put_back]
-    assert '#SBATCH --signal=B:USR1@' in (FOLDER / 'slurm.sbatch').read_text()
-
-
-def test_a_cancelled_job_is_not_put_back(tmp_path: pathlib.Path) -> None:
-    """`scancel` sends its SIGTERM to the steps and to the script."""
-    calls, running = tmp_path / 'calls', tmp_path / 'running'
-    stand_in(tmp_path / 'srun', calls, f"""
-trap 'exit 143' TERM
-echo $$ > {running}.new; mv {running}.new {running}
-for ((i = 0; i < 600; i++)); do sleep 0.1; done""")  # fmt: skip
-    stand_in(tmp_path / 'scontrol', calls, '')
-    environment = {'PATH': f'{tmp_path}:/usr/bin:/bin', 'PYTHON': TRUE, 'SLURM_JOB_ID': '7'}
-    script = ['bash', str(FOLDER / 'slurm.sbatch'), '--config=configs/first_paper/fig4.py:paper']
+    script = ['bash', str(FOLDER / 'slurm.sbatch'), CONFIG]
+    environment = found_in(tmp_path) | JOB
     with subprocess.Popen(script, env=environment, start_new_session=True) as job:
         while not running.exists():
             assert job.poll() is None
             time.sleep(0.02)
-        os.killpg(job.pid, signal.SIGTERM)
-        assert job.wait(timeout=60) == -signal.SIGTERM
-    assert len(called(calls)) == 1
+        if told == 'all':
+            os.killpg(job.pid, signal.SIGTERM)
+        else:
+            job.send_signal(signal.SIGUSR1)
+        assert job.wait(timeout=60) == (-signal.SIGTERM if told == 'all' else ended)
+    scancel = [['scancel', '--signal=TERM', '7']] if told == 'script' else []
+    put_back = [['scontrol', 'requeue', '7']] if told == 'script' and ended else []
+    assert called(calls)[1:] == [*scancel, *put_back]
+    assert '#SBATCH --signal=B:USR1@' in (FOLDER / 'slurm.sbatch').read_text()
 
 
 @pytest.mark.parametrize(('status', 'more', 'put_back'), [
@@ -237,9 +216,8 @@ def test_a_job_whose_steps_alone_were_told_of_a_preemption_is_put_back(
     calls = tmp_path / 'calls'
     stand_in(tmp_path / 'srun', calls, f'exit {status}')
     stand_in(tmp_path / 'scontrol', calls, '')
-    environment = {'PATH': f'{tmp_path}:/usr/bin:/bin', 'PYTHON': TRUE}
-    environment |= {'SLURM_JOB_ID': '7', 'SLURM_CPUS_PER_TASK': '8', **more}
-    script = ['bash', str(FOLDER / 'slurm.sbatch'), '--config=configs/first_paper/fig4.py:paper']
+    environment = found_in(tmp_path) | JOB | {'SLURM_CPUS_PER_TASK': '8', **more}
+    script = ['bash', str(FOLDER / 'slurm.sbatch'), CONFIG]
     assert subprocess.run(script, env=environment, timeout=60, check=False).returncode == status
     asked, *others = called(calls)
     assert '--cpus-per-task=8' in asked

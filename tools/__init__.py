@@ -1,0 +1,1 @@
+"""Programs for the developers of the project, called from the folder of pyproject.toml."""

@@ -1,0 +1,1 @@
+"""Benchmarks, device checks and ahead-of-time compilation: `python -m tools.bench PROGRAM`."""
