@@ -108,11 +108,11 @@ def step_memory(
 ) -> dict[str, int]:
     """Of the compiled step, as XLA plans it."""
     state, frozen = fresh_state(variables, config.optimizer, mesh)
-    shape = (1, case.batch, case.length + 1)
-    blocks = jax.ShapeDtypeStruct(shape, jnp.int32, sharding=sharding.micro_batches(mesh))
+    shape = (1, case.batch, case.length)
+    tokens = jax.ShapeDtypeStruct(shape, jnp.int32, sharding=sharding.micro_batches(mesh))
     step = jitted_step(case.model, config.optimizer, state)
     with sharding.use(mesh):
-        memory: Any = step.lower(state, frozen, blocks).compile().memory_analysis()
+        memory: Any = step.lower(state, frozen, Batch(tokens, tokens)).compile().memory_analysis()
     return {
         'step_arguments': memory.argument_size_in_bytes,
         'step_temporaries': memory.temp_size_in_bytes,

@@ -14,6 +14,7 @@ all alike. About ten minutes on two cores; half of that without the peer.
 
 from __future__ import annotations
 
+from nope.data import Batch
 from nope.model import counts
 from nope.runtime import door, memory
 
@@ -123,7 +124,8 @@ class Program:
             else:
                 optimizer = _optimizer(kind)
                 state, frozen = fresh_state(variables, optimizer, mesh)
-                arguments = state, frozen, sharding.place_micro_batches(mesh, 1, case.batch, blocks)
+                batch = Batch.of_blocks(blocks)
+                arguments = state, frozen, sharding.place_micro_batches(mesh, 1, case.batch, batch)
                 lowered = jax.jit(make_step(model, optimizer), donate_argnums=0).lower(*arguments)
             start = time.perf_counter()
             self._compiled = lowered.compile()

@@ -15,9 +15,8 @@ class Batch(NamedTuple):
     segments: int32 document numbers; a token attends to its own segment only; None: one document.
     positions: int32, 0-based, for the position encoding; None: 0 .. T - 1.
 
-    A batch of tokens and targets alone is plain next-token prediction: target t is token t + 1.
-    Other targets come with weights. Which arrays are None is the same in all batches of a run.
-    The arrays are NumPy's on the host and JAX's on devices; a NamedTuple is a pytree.
+    Plain next-token prediction fills tokens and targets only. Which arrays are None is the same in
+    all batches of a run. The arrays are NumPy's on the host and JAX's on devices.
     """
 
     tokens: Any
@@ -49,21 +48,6 @@ class Batch(NamedTuple):
             segments=np.cumsum(inner, axis=-1, dtype=np.int32),
             positions=at - np.maximum.accumulate(np.where(inner, at, 0), axis=-1),
         )
-
-    @property
-    def plain(self) -> bool:
-        """Whether there are tokens and targets only."""
-        return self.weights is None and self.segments is None and self.positions is None
-
-    def blocks(self) -> np.ndarray:
-        """The blocks [..., T + 1] of a plain batch on the host. ValueError for targets that are not
-        the next tokens."""
-        if not np.array_equal(self.tokens[..., 1:], self.targets[..., :-1]):
-            raise ValueError(
-                'targets of a batch without weights are not its next tokens; a batch with other '
-                'targets has weights'
-            )
-        return np.concatenate([self.tokens, self.targets[..., -1:]], axis=-1)
 
     def first(self, length: int) -> Batch:
         """The first `length` positions of every sequence."""

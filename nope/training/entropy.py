@@ -16,7 +16,7 @@ from nope.variables import Variables, lam_of, with_lam
 def entropy_gap(
     config: ModelConfig,
     variables: Variables,
-    batch: Batch | jax.Array,
+    batch: Batch,
     train_length: int,
     mean_LN: jax.Array | None = None,
 ) -> jax.Array:
@@ -44,16 +44,13 @@ def entropy_gap(
 
 
 def head_gaps(
-    config: ModelConfig, variables: Variables, batch: Batch | jax.Array, train_length: int
+    config: ModelConfig, variables: Variables, batch: Batch, train_length: int
 ) -> jax.Array:
     """H_h(n; p_h) - H_h(L; 1) of every head, float32 [L, N].
 
-    batch: tokens [B, n], or blocks [B, n + 1] of a plain one, with n >= L; prompts have L tokens at
-    least, which is not checked. ValueError for shorter ones and for a batch with segments, whose
-    documents have lengths of their own.
+    batch: tokens [B, n] with n >= L. Prompts have L tokens at least, which is not checked.
+    ValueError for shorter rows, and for a batch with segments: its documents have other lengths.
     """
-    if not isinstance(batch, Batch):
-        batch = Batch.of_blocks(batch)
     n = batch.tokens.shape[1]
     if n < train_length:
         raise ValueError(f'tokens has {n} tokens; accepted: train_length, {train_length}, or more')

@@ -9,23 +9,21 @@ import jax.numpy as jnp
 
 from nope.data.batch import Batch
 from nope.model import ModelConfig, apply
-from nope.training.step import Metrics, Placed
+from nope.training.step import Metrics
 from nope.variables import Variables
 
 ENTROPY, MAX_LOGIT = 'entropy', 'max_logit'
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def attention_metrics(config: ModelConfig, variables: Variables, batch: Placed) -> Metrics:
+def attention_metrics(config: ModelConfig, variables: Variables, batch: Batch) -> Metrics:
     """Attention of every layer on the first micro-batch of a batch [A, B / A, T], float32 [L] each.
 
     entropy: mean over rows, heads and positions, nats. max_logit: the largest logit of any query
     and key that it sees; one that grows from look to look precedes a loss that diverges. Targets
     and weights of the batch are not used: what fills it up counts too.
     """
-    micro: Placed = jax.tree.map(lambda array: array[0], batch)
-    if not isinstance(micro, Batch):
-        micro = Batch.of_blocks(micro)
+    micro: Batch = jax.tree.map(lambda array: array[0], batch)
     output = apply(
         config,
         variables,

@@ -22,27 +22,21 @@ from nope.training.state import TrainState
 from nope.variables import TABLE, Variables, lam_of, with_lam
 
 Metrics = dict[str, jax.Array]
-# On devices: any batch, or the blocks [..., T + 1] of a plain one. As one array they are half the
-# bytes, and the loss is summed in the order in which it always was, to the last bit.
-Placed = Batch | jax.Array
 Step = Callable[..., tuple[TrainState, Metrics]]
 
 
 def batch_loss(
     config: ModelConfig,
     variables: Variables,
-    batch: Placed,
+    batch: Batch,
     total: jax.Array | None = None,
     keys_B: jax.Array | None = None,
 ) -> jax.Array:
     """Weighted mean cross-entropy of the targets (nats), float32 scalar.
 
-    batch: arrays [B, T], or the blocks [B, T + 1] of a plain one. Without segments attention
-    crosses the boundaries of documents. total: see `nope.losses.mean_loss`. keys_B: typed keys of
-    the rows' dropout; None for none.
+    batch: arrays [B, T]. Without segments attention crosses the boundaries of documents.
+    total: see `nope.losses.mean_loss`. keys_B: typed keys of the rows' dropout; None for none.
     """
-    if not isinstance(batch, Batch):
-        batch = Batch.of_blocks(batch)
     output = apply(
         config,
         variables,
@@ -83,7 +77,7 @@ def make_step(config: ModelConfig, optimizer: optim.OptimizerConfig) -> Step:
     def loss_of(
         trained: Variables,
         frozen: Variables,
-        micro: Placed,
+        micro: Batch,
         total: jax.Array | None,
         keys_B: jax.Array | None,
         gap_LN: jax.Array | None,
@@ -93,17 +87,17 @@ def make_step(config: ModelConfig, optimizer: optim.OptimizerConfig) -> Step:
             return entropy_gap(config, variables, micro, optimizer.entropy_length, gap_LN)
         return batch_loss(config, variables, micro, total, keys_B)
 
-    def gap_of(state: TrainState, frozen: Variables, batch: Placed) -> jax.Array | None:
+    def gap_of(state: TrainState, frozen: Variables, batch: Batch) -> jax.Array | None:
         """Of a batch in several micro-batches the differences of entropy of all."""
         length = optimizer.entropy_length
-        if length is None or jax.tree.leaves(batch)[0].shape[0] == 1:
+        if length is None or batch.tokens.shape[0] == 1:
             return None
         variables = used(state.trained, frozen)
         gaps_ALN = jax.lax.map(lambda micro: head_gaps(config, variables, micro, length), batch)
         return jnp.mean(gaps_ALN, axis=0)
 
     def step(
-        state: TrainState, frozen: Variables, batch: Placed, seed: jax.Array | None = None
+        state: TrainState, frozen: Variables, batch: Batch, seed: jax.Array | None = None
     ) -> tuple[TrainState, Metrics]:
         variables = {**frozen, **state.trained}
         of_trained = functools.partial(jax.value_and_grad(loss_of), state.trained, frozen)
@@ -144,9 +138,9 @@ def _updates(optimizer: optim.OptimizerConfig, state: TrainState) -> jax.Array:
     return optax.tree_utils.tree_get_all_with_path(state.opt_state, 'count')[0][1]
 
 
-def _rows(batch: Placed) -> jax.Array:
+def _rows(batch: Batch) -> jax.Array:
     """int32 [A, B / A]: the number of every row in the whole batch."""
-    parts, rows = jax.tree.leaves(batch)[0].shape[:2]
+    parts, rows = batch.tokens.shape[:2]
     return jnp.arange(parts * rows, dtype=jnp.int32).reshape(parts, rows)
 
 
@@ -161,7 +155,7 @@ def _sparing(config: ModelConfig, optimizer: optim.OptimizerConfig) -> ModelConf
 
 def _accumulate(
     value_and_grad: Callable[..., tuple[jax.Array, Variables]],
-    batch: Placed,
+    batch: Batch,
     keys_AB: jax.Array | None,
     *,
     shares: bool,
@@ -175,9 +169,9 @@ def _accumulate(
     because the other order rounds otherwise. shares: False for a loss that is a mean over rows
     whatever their weights.
     """
-    weights = batch.weights if shares and isinstance(batch, Batch) else None
+    weights = batch.weights if shares else None
     total = None if weights is None else jnp.sum(weights, dtype=jnp.float32)
-    count = jax.tree.leaves(batch)[0].shape[0]
+    count = batch.tokens.shape[0]
     first, keys_B = jax.tree.map(lambda array: array[0], (batch, keys_AB))
     if count == 1:
         return value_and_grad(first, total, keys_B)

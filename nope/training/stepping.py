@@ -18,7 +18,7 @@ from nope.training import optim
 from nope.training.config import Compute, Earlier, TrainConfig
 from nope.training.monitor import attention_metrics
 from nope.training.state import TrainState
-from nope.training.step import Metrics, Placed, drops, make_step
+from nope.training.step import Metrics, drops, make_step
 from nope.variables import Variables
 
 
@@ -118,11 +118,10 @@ def look_at(
         return attention_metrics(model, variables, placed)
 
 
-def _placed(config: TrainConfig, compute: Compute, mesh: Mesh, batch: Batch) -> Placed:
+def _placed(config: TrainConfig, compute: Compute, mesh: Mesh, batch: Batch) -> Batch:
     """A batch on all devices, from this process's rows of it."""
     micro_batches = compute.micro_batches(config.batch_size, mesh)
-    moved = batch.blocks() if batch.plain else batch
-    placed: Placed = sharding.place_micro_batches(mesh, micro_batches, config.batch_size, moved)
+    placed: Batch = sharding.place_micro_batches(mesh, micro_batches, config.batch_size, batch)
     return placed
 
 

@@ -32,7 +32,7 @@ MONITORED = dataclasses.replace(COMPUTE, monitor=3, log_every=2)
 
 def test_the_metrics_are_of_the_first_micro_batch() -> None:
     blocks = tiny.tokens(4, 13).reshape(2, 2, 13)
-    found = attention_metrics(MODEL, tiny.variables(MODEL), blocks)
+    found = attention_metrics(MODEL, tiny.variables(MODEL), Batch.of_blocks(blocks))
     output = apply(MODEL, tiny.variables(MODEL), blocks[0, :, :-1], entropy=True, max_logit=True)
     entropy, largest = np.asarray(output.entropy), np.asarray(output.max_logit)
     np.testing.assert_allclose(found['entropy'], entropy.mean((1, 2, 3)), rtol=1e-5)
@@ -41,9 +41,9 @@ def test_the_metrics_are_of_the_first_micro_batch() -> None:
 
 
 def test_entropy_falls_and_the_largest_logit_grows_with_lambda() -> None:
-    blocks = tiny.tokens(4, 13).reshape(1, 4, 13)
+    batch = Batch.of_blocks(tiny.tokens(4, 13)[None])
     low, high = (
-        attention_metrics(MODEL, with_uniform_lam(tiny.variables(MODEL), lam), blocks)
+        attention_metrics(MODEL, with_uniform_lam(tiny.variables(MODEL), lam), batch)
         for lam in (1.0, 3.0)
     )
     assert high['entropy'][0] < low['entropy'][0] <= np.log(12)

@@ -363,7 +363,7 @@ def test_too_many_bad_steps_in_a_row_end_the_run(
 
     def all_bad(start: int) -> Iterator[Batch]:
         good = batches_of(PRETRAIN)(start)
-        return (Batch.of_blocks(batch.blocks() + 1000) for batch in good)
+        return (batch._replace(tokens=batch.tokens + 1000) for batch in good)
 
     with pytest.raises(TrainingDiverged, match='at step 2, the last of 2 bad ones, of examples 4 '):
         run(tmp_path, SKIPPING, batches=all_bad)
@@ -381,7 +381,7 @@ def test_bad_steps_in_a_row_are_counted_over_a_stop(
 
     def bad_from_the_second(start: int) -> Iterator[Batch]:
         for k, batch in enumerate(batches_of(PRETRAIN)(start), start):
-            yield Batch.of_blocks(batch.blocks() + 1000 * (0 < k < 5))
+            yield batch._replace(tokens=batch.tokens + 1000 * (0 < k < 5))
 
     message = (
         r'at step 5, the last of 4 bad ones, .*; the checkpoint of step 4 '

@@ -69,7 +69,7 @@ def test_a_target_is_the_next_token_and_padding_has_no_weight() -> None:
         # One run of weights, from the token before the target's first to the last.
         assert np.all(np.diff(np.flatnonzero(weights)) == 1)
     assert (batch.tokens.dtype, batch.weights.dtype) == (np.int32, np.float32)
-    assert batch.segments is None and batch.positions is None and not batch.plain
+    assert batch.segments is None and batch.positions is None
 
 
 def test_a_batch_depends_on_its_number_alone() -> None:
