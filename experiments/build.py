@@ -87,8 +87,7 @@ def _compute(config: Mapping[str, Any], ledger: Ledger) -> Compute:
     section = Section('compute', config['compute'], ledger)
     meshes: dict[str, Any] = {}
     for name in ('mesh', 'later_mesh'):
-        sizes = Section(section.path(name), section.inner(name), ledger)
-        meshes[name] = sizes.make(MeshConfig, execution=True)
+        meshes[name] = section.below(name).make(MeshConfig, execution=True)
     if set(config['compute']['later_mesh'].values()) == {None}:
         meshes['later_mesh'] = meshes['mesh']
     return section.make(Compute, execution=True, **meshes)

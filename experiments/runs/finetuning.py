@@ -30,8 +30,7 @@ def from_entry(
         raise entry.error('init', 'its heads are silenced; name the run that it starts from')
     model = init.model
     if 'model' in entry:
-        changes = Section(entry.path('model'), entry.inner('model'), scope.ledger)
-        changes.only(('position',))
+        changes = entry.below('model').only(('position',))
         if 'position' in changes:
             field, weights = changes.path('position'), tasks.trained_weights(init)
             read = tasks.length_read(weights.data, weights.typed.task, init.train_length)

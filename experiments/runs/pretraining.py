@@ -33,7 +33,7 @@ def from_entry(scope: Scope, entry: Section) -> RunSpec:
     model = _with_random_positions(scope, section, model, config, length)
     law, trains = None, 'params'
     if 'lam' in entry:
-        law, trained = laws.in_training(scope, entry, config, length, model.head_dim)
+        law, trained = laws.in_training(entry, config, length, model.head_dim)
         model = dataclasses.replace(model, lam=law.form)
         trains = 'all' if trained else trains
     model, earlier = _dropped(entry, model, steps)

@@ -65,7 +65,7 @@ def from_entry(
     with section.naming():
         train = TrainConfig(lengths, section['batch_size'], steps, optimizer)
     return RunSpec(
-        model=_model(scope, entry, init, lam.Product(trained, form) if on_law else form),
+        model=_model(entry, init, lam.Product(trained, form) if on_law else form),
         data=tasks.later_data(scope, entry, init, train.block),
         train=train,
         seed=scope.seed,
@@ -100,13 +100,12 @@ def _entropy_length(
     return train_length
 
 
-def _model(scope: Scope, entry: Section, init: Source, form: lam.Form) -> ModelConfig:
+def _model(entry: Section, init: Source, form: lam.Form) -> ModelConfig:
     """The frozen model under that form, which may act on other heads than before."""
     model = dataclasses.replace(init.model, lam=form)
     if 'model' not in entry:
         return model
-    changes = Section(entry.path('model'), entry.inner('model'), scope.ledger)
-    changes.only(('lam_layers',))
+    changes = entry.below('model').only(('lam_layers',))
     if isinstance(form, lam.Product) and changes['lam_layers'] != init.model.lam_layers:
         raise changes.error(
             'lam_layers',

@@ -347,7 +347,7 @@ def test_a_run_can_drop_its_positions_on_the_way():
         ({'model': {'position': {'kind': 't5'}}}, r'drop_at is 0\.75; T5 bias positions have arr'),
         ({'model': {'position': {'kind': 'forget'}}}, r'drop_at is 0\.75; forget gate positions'),
         ({'train': {'random_positions': 4.0}}, r'drop_at is 0\.75; rotary, random .* or a range'),
-        ({'init': 'rope', 'finetune': {}}, 'drop_at: fine-tuning takes no drop_at'),
+        ({'init': 'rope', 'finetune': {}}, 'drop_at is unknown for fine-tuning'),
         (
             {'model': {**LATER_HEADS, 'temperature': 'adaptive'}},
             r"drop_at is 0\.75; lam_layers of the model is 'nope': .* 'adaptive', would begin in",

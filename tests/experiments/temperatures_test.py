@@ -99,7 +99,7 @@ def test_a_law_gives_way_to_no_other_through_a_temperature() -> None:
         ({'model': {'layers': 2}}, r'model\.layers is unknown; accepted: temperature'),
         (
             {'model': {'temperature': 'entropy'}, 'data': {}},
-            r'data: another temperature takes no data; accepted: init, model',
+            r'data is unknown for another temperature; accepted: init, model',
         ),
         (
             {'model': {'temperature': 'entropy'}, 'init': 'sparse'},

@@ -16,7 +16,7 @@ import pytest
 
 from nope.checkpoints.errors import CheckpointError
 from nope.checkpoints.manager import Checkpoints
-from nope.identity import plain, rebuild
+from nope.identity import plain
 from nope.interop import Described, fingerprint, open_directory, save
 from nope.interop.run_folder import BASE_MODEL, model_types, name_base_model, read_run, write_run
 from nope.model import LayerKind, ModelConfig
@@ -24,6 +24,7 @@ from nope.model.lam import LogLength
 from nope.positions import LongRoPE, NoPE, Rotary
 from nope.runtime import files
 from nope.runtime.files import read_json, write_json
+from nope.runtime.sections import rebuild
 from nope.variables import Variables, lam_of
 from tests import tiny
 from tests.positions import cases
