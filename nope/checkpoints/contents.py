@@ -63,8 +63,7 @@ class Contents:
     def stand_on(self, base: Arrays) -> None:
         """Sets the base model: arrays that the saved ones belong to and that are saved elsewhere.
 
-        Every save keeps their checksums. A checkpoint with other ones is refused, be they of its
-        base model or, where such arrays were saved with it, of those.
+        Every save keeps their checksums. A checkpoint with other ones is refused.
         """
         self._base = checksums(base)
 
@@ -128,8 +127,7 @@ class Contents:
                 f'the checkpoint of step {step} in {self._folder} has no {", ".join(lacking)}'
                 + (': a search is saved without its base model' if elsewhere else '')
             )
-        known = saved | base
-        different = [path for path, value in self._base.items() if known.get(path) != value]
+        different = [path for path, value in self._base.items() if base.get(path) != value]
         if different:
             raise OtherRunError(
                 f'the checkpoint of step {step} in {self._folder} belongs to another base model, '

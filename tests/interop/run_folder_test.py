@@ -6,7 +6,6 @@ import dataclasses
 import json
 import pathlib
 import re
-import shutil
 from collections.abc import Mapping
 from typing import Any
 
@@ -193,17 +192,10 @@ def test_a_base_model_that_was_trained_again_to_other_weights_is_refused(
         read_run(searched, tiny.mesh())
 
 
-def test_a_search_that_was_saved_whole_needs_no_base_model(
-    searched: pathlib.Path, tmp_path: pathlib.Path
-) -> None:
-    """As searches were saved before they shared the weights."""
+def test_a_search_is_not_read_without_its_base_model(searched: pathlib.Path) -> None:
     (searched / BASE_MODEL).unlink()
     with pytest.raises(CheckpointError, match='has no params: a search is saved without its base'):
         read_run(searched, tiny.mesh())
-    with Checkpoints(searched / 'checkpoints', read_json(searched / 'spec.json')) as checkpoints:
-        checkpoints.save(9, tiny.varied_lam(CONFIG), {})
-    shutil.rmtree(tmp_path / 'base')
-    tiny.assert_same(read_run(searched, tiny.mesh()).variables, tiny.varied_lam(CONFIG))
 
 
 def test_an_unknown_training_length_stays_unknown(tmp_path: pathlib.Path) -> None:
