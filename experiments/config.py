@@ -26,9 +26,9 @@ T = TypeVar('T')
 class Ledger:
     """The fields that the build of an experiment has read, by their paths.
 
-    execution: those that change no result. shadowed: path of a section's field -> paths of the
-    entries' fields that took its place. given_once: field of entries -> the path
-    of the one field above all sections that gives it for them, and its value.
+    execution: paths of those that change no result. shadowed: path of a section's field -> paths of
+    the entries' fields in its place. given_once: an entry's field -> path and value of the one
+    field that gives it for all entries.
     """
 
     def __init__(self, given_once: Mapping[str, tuple[str, Any]] | None = None) -> None:
@@ -43,7 +43,7 @@ class Ledger:
             self.execution.add(path)
 
     def has(self, path: str) -> bool:
-        """True where the field, or something that it belongs to or that belongs to it, was read."""
+        """Whether the field was read, or a field around it or inside it."""
         return any(within(path, read) or within(read, path) for read in self.read)
 
     def check_used(self, paths: Iterable[str]) -> None:
@@ -61,8 +61,7 @@ class Ledger:
             raise ValueError(f'{path} is set, but nothing in this config reads it{remedy}')
 
     def settings(self) -> dict[str, Any]:
-        """Settings that determine the results: path -> value of all that was read, without
-        execution."""
+        """Path -> value of all that was read, without execution: the settings of the results."""
         return {
             path: value for path, value in sorted(self.read.items()) if path not in self.execution
         }

@@ -157,7 +157,8 @@ class Pretrained:
             decay_steps=steps,
             bound=bound,
         )
-        rows = _rows(min(batch_size, len(blocks)), sharding.batch_parts(self.mesh))
+        parts = sharding.batch_parts(self.mesh)
+        rows = -(-min(batch_size, len(blocks)) // parts) * parts  # as many on every device
         config = TrainConfig((length,), rows, steps, optimizer)
 
         start = self.variables if bound is None else with_lam_from(self.variables, bound)
@@ -207,11 +208,6 @@ class Pretrained:
                 f'the tokenizer of {self.path} has {used} tokens; the model has {size}'
             )
         return self.tokenizer
-
-
-def _rows(wanted: int, parts: int) -> int:
-    """As many, or more where every device has to have as many."""
-    return -(-wanted // parts) * parts
 
 
 def _batches(blocks: np.ndarray, size: int, seed: int, consumed: int) -> Iterator[Batch]:

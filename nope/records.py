@@ -105,7 +105,11 @@ def load(folder: pathlib.Path) -> Records:
     """Reads what `save` wrote. FileNotFoundError where the evaluation never finished, ValueError
     where it is of another format or damaged, naming the file."""
     path = folder / 'records.json'
-    description = _description(path)
+    description = files.read_json(path)
+    if description is None and not path.exists():
+        raise FileNotFoundError(f'{path} is missing: the evaluation never finished')
+    if not isinstance(description, dict):
+        raise _damaged(path, 'it describes nothing')
     found = description.get('format', 1)
     if found != FORMAT:
         raise ValueError(
@@ -126,16 +130,6 @@ def load(folder: pathlib.Path) -> Records:
         if k.startswith('coordinate/')
     }
     return Records(description['attributes'], measures, coordinates)
-
-
-def _description(path: pathlib.Path) -> dict[str, Any]:
-    """The object in records.json."""
-    description = files.read_json(path)
-    if description is None and not path.exists():
-        raise FileNotFoundError(f'{path} is missing: the evaluation never finished')
-    if not isinstance(description, dict):
-        raise _damaged(path, 'it describes nothing')
-    return description
 
 
 def _digest(description: Mapping[str, Any]) -> str:

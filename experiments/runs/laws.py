@@ -86,9 +86,9 @@ def check_replaceable(entry: Section, init: Source) -> None:
 
 
 def trained_with(entry: Section, run: Source) -> lam.Form:
-    """The form of lambda under which the weights of the model that an entry starts from were
-    trained. ValueError where a law was given to it since, heads were silenced, or its weights were
-    tuned under a lambda that was searched before."""
+    """The form of lambda that an entry's starting point was trained under. ValueError where a law
+    was given to it since, heads were silenced, or its weights were tuned under a lambda that was
+    searched before."""
     while isinstance(run, TemperatureSpec):
         run = run.init
     if isinstance(run, LawSpec):

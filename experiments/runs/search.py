@@ -26,8 +26,8 @@ FIELDS = ('init', 'nope', 'own_tokenizer', 'model', 'data', 'task', 'search')
 def from_entry(
     scope: Scope, entry: Section, init: Source, grid: Callable[[str, str], MultiplierChoice]
 ) -> RunSpec:
-    """A run that trains lambda alone: of a model that was trained under a law a second form, which
-    multiplies that law. grid: finds the evaluation that `start_from` names."""
+    """A run that trains lambda alone. On a model that was trained under a law it trains a second
+    form, which multiplies that law. grid: finds the evaluation that `start_from` names."""
     trained = trained_with(entry, init)
     section = scope.section('search', entry)
     lengths = scope.training_lengths(section, init.train_length)
@@ -80,8 +80,8 @@ def from_entry(
 def _entropy_length(
     scope: Scope, section: Section, lengths: tuple[int, ...], weights: Source
 ) -> int | None:
-    """The training length of a search whose objective is entropy, of a task that of its prompts;
-    None of one whose loss counts. weights: the run that trained them last."""
+    """The training length of a search by entropy, on a task that of its prompts; None for a search
+    by loss. weights: the run that trained them last."""
     objective = section['objective']
     if objective not in OBJECTIVES:
         raise section.error('objective', one_of(OBJECTIVES))

@@ -4,10 +4,10 @@
 `only_writer` takes the lease on a folder in a bucket.
 
 A machine may be too slow for its heartbeats, a process stopped and continued, a laptop asleep, and
-storage may answer after minutes. So whoever waits counts only time in which it looked regularly;
-whoever holds the lease writes a heartbeat only just after it has seen its own; and one that was
-taken over finds out at its next `check`, before it writes anything else. Storage that compares
-before it writes would leave no gap; files do not.
+storage may answer after minutes. So a waiting process counts only time in which it looked
+regularly. The holder writes a heartbeat only just after it has seen its own. One that was taken
+over finds out at its next `check`, before it writes anything else. Storage that compares before it
+writes would leave no gap; files do not.
 """
 
 from __future__ import annotations
@@ -99,10 +99,10 @@ _sightings: dict[str, _Sighting] = {}
 class Lease:
     """Heartbeat lease on `path`, a small JSON file, for the length of a `with` block.
 
-    Waits for the current holder: until it releases the lease, until its heartbeats stop for
-    `silence` seconds, or not at all where its process is known to have ended. Without `wait` a
-    lease that is held raises BusyError at once. A process that slept for longer than `silence` may
-    lose its lease; `check` tells.
+    Waits until the holder releases the lease or its heartbeats stop for `silence` seconds. A
+    process that is known to have ended is not waited for. Without `wait` a lease that is held
+    raises BusyError at once. A process that slept for longer than `silence` may lose its lease;
+    `check` tells.
     """
 
     def __init__(
@@ -174,8 +174,8 @@ class Lease:
 
     def _silent_for(self, seen: dict[str, Any], now: float) -> float:
         """Seconds for which the file, looked for at `now`, has said the same. Between two looks no
-        more than a beat counts: what kept this process from looking, be it a stop, a slow machine
-        or slow storage, may have kept the holder from its heartbeats."""
+        more than a beat counts. A stop, a slow machine or slow storage may have kept both this
+        process and the holder."""
         last = _sightings.get(str(self._path))
         silent = 0.0
         if last is not None and last.said == seen:

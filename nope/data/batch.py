@@ -10,10 +10,10 @@ import numpy as np
 class Batch(NamedTuple):
     """One training batch, all arrays [B, T], or [A, B / A, T] once cut into micro-batches.
 
-    tokens, targets: int32; the model reads token t and is to predict target t.
-    weights: float32 >= 0, of each target in the loss (0 for padding or a prompt); None: all 1.
-    segments: int32 document numbers; a token attends to its own segment only; None: one document.
-    positions: int32, 0-based, for the position encoding; None: 0 .. T - 1.
+    tokens, targets: int32; the model reads token t and predicts target t.
+    weights: float32 >= 0 of each target in the loss (0 for padding or a prompt); None for 1.
+    segments: int32 document numbers. A token attends to its own segment only; None for one.
+    positions: int32, 0-based, for the position encoding; None for 0 to T - 1.
 
     Plain next-token prediction fills tokens and targets only. Which arrays are None is the same in
     all batches of a run. The arrays are NumPy's on the host and JAX's on devices.
@@ -35,10 +35,10 @@ class Batch(NamedTuple):
         """Next-token prediction in blocks whose documents do not see each other.
 
         blocks: int32 [..., T + 1]. begins: bool [..., T + 1], whether a token is the first one of
-        its document. Segments number the documents of a block from 0, and positions count from a
-        document's first token in the block, which of the block's first document may be any. The
-        target behind the last token of a document is the next document's first one, of which the
-        tokens that the model sees say nothing: its weight is 0, all others' 1.
+        its document. Segments number the documents of a block from 0. Positions count from a
+        document's first token in the block, which may be any token of the block's first document. A
+        document's last token cannot predict the next document's first one: that target has weight
+        0, all others 1.
         """
         inner = begins[..., :-1].copy()
         inner[..., 0] = False

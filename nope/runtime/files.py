@@ -205,7 +205,14 @@ def unfinished_folder(path: pathlib.Path) -> Iterator[pathlib.Path]:
     removed where the block fails. What killed makers of `path` left is removed first: a maker holds
     its folder by a lock, where there are locks that all machines see."""
     for left in path.parent.glob(f'{glob.escape(path.name)}.partial-????????????'):
-        _remove_unless_held(left)
+        with contextlib.suppress(OSError):
+            held = os.open(left, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if not _lock_is_local(held):
+                    shutil.rmtree(left)
+            finally:
+                os.close(held)
     partial, descriptor = _held_folder(path)
     try:
         yield partial
@@ -289,17 +296,6 @@ def _held_folder(path: pathlib.Path) -> tuple[pathlib.Path, int]:
         if partial.exists():
             return partial, descriptor
         os.close(descriptor)
-
-
-def _remove_unless_held(folder: pathlib.Path) -> None:
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if not _lock_is_local(descriptor):
-                shutil.rmtree(folder)
-        finally:
-            os.close(descriptor)
 
 
 def _lock(descriptor: int, path: pathlib.Path, wait: bool) -> bool:

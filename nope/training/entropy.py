@@ -39,7 +39,8 @@ def entropy_gap(
     else:
         moved_LN = gap_LN - jax.lax.stop_gradient(gap_LN)
         squared_LN = jnp.square(mean_LN) + 2 * mean_LN * moved_LN
-    acts_LN = _acts(config)
+    acts_CN = np.stack([config.scaled_heads(kind) for kind in config.kinds])
+    acts_LN = acts_CN[config.kind_indices]
     return jnp.sum(jnp.where(acts_LN, squared_LN, 0.0)) / np.sum(acts_LN, dtype=np.float32)
 
 
@@ -77,12 +78,6 @@ def _prompt_sizes(batch: Batch) -> jax.Array | None:
     counts_BT = batch.weights > 0
     size_B = jnp.argmax(counts_BT, axis=-1) + 1
     return jnp.where(jnp.any(counts_BT, axis=-1), size_B, counts_BT.shape[-1])
-
-
-def _acts(config: ModelConfig) -> np.ndarray:
-    """Heads in which lambda acts, bool [L, N]."""
-    acts_CN = np.stack([config.scaled_heads(kind) for kind in config.kinds])
-    return acts_CN[config.kind_indices]
 
 
 def _late_entropy(

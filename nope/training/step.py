@@ -105,7 +105,9 @@ def make_step(config: ModelConfig, optimizer: optim.OptimizerConfig) -> Step:
         if drops(config, optimizer):
             if seed is None:
                 raise ValueError('the model has dropout: its training step takes a seed')
-            keys_AB = row_keys(seed, state.step, _rows(batch))
+            parts, rows = batch.tokens.shape[:2]
+            numbers_AB = jnp.arange(parts * rows, dtype=jnp.int32).reshape(parts, rows)
+            keys_AB = row_keys(seed, state.step, numbers_AB)
         of_micro = functools.partial(of_trained, gap_LN=gap_of(state, frozen, batch))
         shares = optimizer.entropy_length is None
         loss, gradient = _accumulate(of_micro, batch, keys_AB, shares=shares)
@@ -113,9 +115,12 @@ def make_step(config: ModelConfig, optimizer: optim.OptimizerConfig) -> Step:
         measured = {'loss': loss, 'grad_norm': optax.tree.norm(gradient)}
         more = measured if optimizer.guarded else {}
         updates, opt_state = transform.update(gradients, state.opt_state, variables, **more)
+        made = state.step  # updates; the schedule does not count steps that were skipped
+        if optimizer.guarded:
+            made = optax.tree_utils.tree_get_all_with_path(state.opt_state, 'count')[0][1]
         metrics = {
             **measured,
-            'learning_rate': schedule(_updates(optimizer, state)),
+            'learning_rate': schedule(made),
             'bad': is_bad(state.opt_state, **measured, spike=optimizer.spike),
         }
         trained = optax.apply_updates(state.trained, {n: updates[n] for n in state.trained})
@@ -128,20 +133,6 @@ def drops(config: ModelConfig, optimizer: optim.OptimizerConfig) -> bool:
     """Whether a step of the model has dropout: where the weights train, not where lambda or the
     positions alone do."""
     return config.drops and optimizer.trains in ('params', 'all')
-
-
-def _updates(optimizer: optim.OptimizerConfig, state: TrainState) -> jax.Array:
-    """Updates made so far: steps but for those whose update was skipped, which the schedule does
-    not count."""
-    if not optimizer.guarded:
-        return state.step
-    return optax.tree_utils.tree_get_all_with_path(state.opt_state, 'count')[0][1]
-
-
-def _rows(batch: Batch) -> jax.Array:
-    """int32 [A, B / A]: the number of every row in the whole batch."""
-    parts, rows = batch.tokens.shape[:2]
-    return jnp.arange(parts * rows, dtype=jnp.int32).reshape(parts, rows)
 
 
 def _sparing(config: ModelConfig, optimizer: optim.OptimizerConfig) -> ModelConfig:

@@ -8,15 +8,15 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
 from nope import sharding
 from nope.data.batch import Batch
-from nope.model import ModelConfig
+from nope.model import ModelConfig, apply
 from nope.training import optim
 from nope.training.config import Compute, Earlier, TrainConfig
-from nope.training.monitor import attention_metrics
 from nope.training.state import TrainState
 from nope.training.step import Metrics, drops, make_step
 from nope.variables import Variables
@@ -142,3 +142,28 @@ def _jitted_step(
 ) -> Any:
     placed = jax.tree.unflatten(tree, shardings)
     return jax.jit(make_step(model, optimizer), donate_argnums=0, out_shardings=(placed, None))
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def attention_metrics(config: ModelConfig, variables: Variables, batch: Batch) -> Metrics:
+    """Attention of every layer on the first micro-batch of a batch [A, B / A, T], float32 [L] each.
+
+    entropy: mean over rows, heads and positions, nats. max_logit: the largest logit of any query
+    and key that it sees; one that grows from look to look precedes a loss that diverges. Targets
+    and weights of the batch are not used: what fills it up counts too.
+    """
+    micro: Batch = jax.tree.map(lambda array: array[0], batch)
+    output = apply(
+        config,
+        variables,
+        micro.tokens,
+        segments_BT=micro.segments,
+        positions_BT=micro.positions,
+        entropy=True,
+        max_logit=True,
+    )
+    assert output.entropy is not None and output.max_logit is not None
+    return {
+        'entropy': jnp.mean(output.entropy, axis=(1, 2, 3)),
+        'max_logit': jnp.max(output.max_logit, axis=(1, 2, 3)),
+    }

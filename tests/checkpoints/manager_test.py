@@ -14,7 +14,7 @@ import pytest
 
 from nope import sharding
 from nope.checkpoints import contents
-from nope.checkpoints.checksums import checksums
+from nope.checkpoints.contents import checksums
 from nope.checkpoints.errors import CheckpointError, UnwritableError
 from nope.checkpoints.manager import Checkpoints, Restored
 from nope.training.optim import OptimizerConfig

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from nope.data import Batch, DataConfig, training_batches
-from nope.data.drawn import positions_of
+from nope.data.pipeline import positions_of
 from nope.data.sources import Text
 
 LENGTH, BATCH, RANGE = 31, 6, 100

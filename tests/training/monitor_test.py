@@ -12,7 +12,7 @@ import pytest
 from nope.data.batch import Batch
 from nope.model import apply
 from nope.training import metrics
-from nope.training.monitor import attention_metrics
+from nope.training.stepping import attention_metrics
 from nope.training.train import Earlier
 from nope.variables import with_uniform_lam
 from tests import tiny

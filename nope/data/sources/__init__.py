@@ -68,13 +68,9 @@ def parse(
     """
     kind, _, path = short.partition(':')
     if kind not in KINDS:
-        raise ValueError(f'{names["source"]} is {short!r}; accepted: {", ".join(_short_forms())}')
+        forms = [
+            name + ':PATH' * any(field.name == 'path' for field in dataclasses.fields(known))
+            for name, known in KINDS.items()
+        ]
+        raise ValueError(f'{names["source"]} is {short!r}; accepted: {", ".join(forms)}')
     return KINDS[kind].from_section(path, section, length, names)
-
-
-def _short_forms() -> list[str]:
-    """['stdlib', 'tfds:PATH', ...]"""
-    with_path = {
-        name for name, kind in KINDS.items() if 'path' in {f.name for f in dataclasses.fields(kind)}
-    }
-    return [f'{name}:PATH' if name in with_path else name for name in KINDS]

@@ -113,8 +113,8 @@ def _say(level: int, text: str) -> None:
 def _walk(
     name: str, path: pathlib.Path, refusal: Refusal
 ) -> Iterator[tuple[pathlib.Path, str | None]]:
-    """Every file of a folder, and every folder in it that is not entered, with the reason why it is
-    left out; None for a file that is not."""
+    """Every file of a folder with the reason to leave it out, None for one that counts; and every
+    folder that is not entered with its reason."""
     for parent, names, not_entered in _folders(name, path):
         yield from ((parent / child, reason) for child, reason in not_entered.items())
         for child in names:

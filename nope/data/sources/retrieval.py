@@ -27,8 +27,8 @@ _HAYSTACKS = ((FILLER,), (TEXT,), HAYSTACKS)
 class Retrieval(Source):
     """Documents of records of `record_length` bytes, which are made on the spot.
 
-    needles: keys that a record states at most, 1 to 26. haystacks: what they are hidden in, each as
-    likely: 'filler', and 'text', that of `Stdlib` of the same split without what is not ASCII.
+    needles: most keys of a record, 1 to 26. haystacks: hay of a record, each as likely: 'filler' or
+    'text', that of `Stdlib` of the same split without other characters than ASCII.
     """
 
     kind: ClassVar[str] = 'retrieval'

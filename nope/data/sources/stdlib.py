@@ -85,8 +85,8 @@ def build(identity: dict[str, Any], cache: pathlib.Path) -> pathlib.Path:
     """The folder of the built data set under `cache`, built there on first use.
 
     A digest of `identity`, that of `Stdlib`, names the folder, so that another Python builds
-    another one. Processes that ask at the same time build it once; one that is killed leaves
-    nothing that looks finished.
+    another one. Processes that ask at the same time build it once. A killed one leaves nothing that
+    looks finished.
     """
     root = cache / 'tfds' / f'stdlib-{digest.of_json(identity)}'
     built = root / 'stdlib_sources' / BUILDER_VERSION

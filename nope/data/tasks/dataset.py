@@ -114,10 +114,12 @@ def assemble(
     missing = [part for part in parts(task) if part not in drawn]
     if missing:
         raise ValueError(f'{task.name}: part {missing[0]} is missing, of {len(parts(task))}')
-    pool, test = (
-        _shuffled([e for bin in task.bins(split) for e in drawn[split, bin]], task, split, seed)
-        for split in SPLITS
-    )
+    shuffled = []
+    for split in SPLITS:
+        examples = [e for bin in task.bins(split) for e in drawn[split, bin]]
+        order = _generator(task, seed, _SHUFFLE, (split, ())).permutation(len(examples))
+        shuffled.append([examples[i] for i in order])
+    pool, test = shuffled
     if task.exhaustive:
         tenth = len(pool) // 10
         most = sizes or Sizes(len(pool), len(pool), len(test))
@@ -143,11 +145,6 @@ def _per_bin(task: Task, split: str, sizes: Sizes) -> int:
             f'{len(task.bins(split))} bins'
         )
     return count
-
-
-def _shuffled(pool: list[Example], task: Task, split: str, seed: int) -> list[Example]:
-    order = _generator(task, seed, _SHUFFLE, (split, ())).permutation(len(pool))
-    return [pool[i] for i in order]
 
 
 def _generator(task: Task, seed: int, stream: int, part: Part) -> np.random.Generator:

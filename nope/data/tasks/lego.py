@@ -82,7 +82,8 @@ class Lego(SteppedTask):
             name, start, sign, before = match.groups()
             if start is None and before not in values:
                 raise no_source(self.name, source)
-            values[name] = f'{start}1' if start else _times(sign, values[before])
+            turned = start or ('+' if sign == values[before][0] else '-')
+            values[name] = f'{turned}1'
             steps.append(
                 Step(
                     input=name,
@@ -95,8 +96,3 @@ class Lego(SteppedTask):
             if name == found[2]:
                 return steps
         raise no_source(self.name, source)
-
-
-def _times(sign: str, value: str) -> str:
-    """'+1' of - and '-1'."""
-    return ('+' if sign == value[0] else '-') + '1'

@@ -76,7 +76,8 @@ def of_model(
     for name in itertools.chain(first, allowed):
         if len(found) == count:
             break
-        if name and name not in found and _is_single(tokenizer, name):
+        repeated = tokenizer.encode(' '.join([name] * _REPEATS))
+        if name and name not in found and len(repeated) == _REPEATS:
             found[name] = None
     if len(found) < count:
         raise ValueError(
@@ -84,7 +85,3 @@ def of_model(
             f'strings; {count} are needed'
         )
     return tuple(found)
-
-
-def _is_single(tokenizer: SentencePieceTokenizer, name: str) -> bool:
-    return len(tokenizer.encode(' '.join([name] * _REPEATS))) == _REPEATS
