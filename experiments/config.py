@@ -223,7 +223,8 @@ class Section(Mapping[str, Any]):
 
         execution: none of them changes a result.
         """
-        details, of_kind = execution_fields(kind), cast(type, kind)
+        of_kind = cast(type, kind)
+        details = execution_fields(of_kind)
         values = {}
         for name in sections.fields_of(of_kind):
             if name in self and name not in given:

@@ -139,11 +139,11 @@ class Entries(Scope):
 
     def grid(self, name: str, field: str) -> MultiplierChoice:
         """The evaluation that chooses a uniform multiplier, which `field` names."""
-        return self._named(MultiplierChoice, 'multiplier_grid', name, field)
+        return self._named(MultiplierChoice, 'multiplier_grid', name, field)  # type: ignore[type-abstract]
 
     def head_scores(self, name: str, field: str) -> HeadScores:
         """The evaluation that scores heads, which `field` names."""
-        return self._named(HeadScores, 'attention_shape', name, field)
+        return self._named(HeadScores, 'attention_shape', name, field)  # type: ignore[type-abstract]
 
     def _named(self, wanted: type[T], kind: str, name: str, field: str) -> T:
         if name not in self.names('evals'):

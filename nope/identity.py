@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import hashlib
 import json
 from collections.abc import Callable, Mapping
@@ -33,8 +32,7 @@ def plain(value: Any, special: Mapping[type, Callable[[Any], Any]] | None = None
     return value
 
 
-@functools.cache
-def execution_fields(kind: Any) -> frozenset[str]:
+def execution_fields(kind: type) -> frozenset[str]:
     """Fields of a dataclass that change speed or memory, not results, as their metadata say."""
     fields = dataclasses.fields(kind)
     return frozenset(f.name for f in fields if not f.metadata.get('identity', True))

@@ -36,8 +36,6 @@ LOCK = '.checkpoints.lock'
 BEAT = 10.0  # seconds between heartbeats
 SETTLING = 2.0  # seconds for two that start at once to see each other
 
-_MOST_PID = 2**31 - 1
-
 
 class LostLeaseError(OSError):
     """Loss of a lease to another command."""
@@ -230,17 +228,11 @@ class Lease:
             files.write_text(pathlib.Path(self._path), text)
 
     def _read(self) -> dict[str, Any] | None:
-        """The file, or None where there is none. One that is damaged is the sign of a holder of
-        whom nothing else is known."""
+        """The file, which is whole or absent; None where there is none."""
         try:
-            content = self._path.read_bytes()
+            return json.loads(self._path.read_bytes())
         except FileNotFoundError:
             return None
-        try:
-            found = files.parse_json(content.decode())
-        except ValueError:
-            found = None
-        return found if isinstance(found, dict) else {'damaged': f'{self._path}: {content[:80]!r}'}
 
     def _is_mine(self, found: dict[str, Any] | None) -> bool:
         return found is not None and found.get('token') == self._mine['token']
@@ -269,9 +261,7 @@ def _is_gone(found: dict[str, Any]) -> bool:
     """True where the file's writer ran on this machine and has ended."""
     if any(found.get(key) != value for key, value in _here().items()):
         return False
-    pid = found.get('pid')
-    if type(pid) is not int or not 0 < pid <= _MOST_PID:
-        return False
+    pid = found['pid']
     if pid == os.getpid():  # a number that was given anew, as in containers
         return True
     try:
@@ -286,6 +276,4 @@ def _is_gone(found: dict[str, Any]) -> bool:
 def _name(found: dict[str, Any] | None) -> str:
     if found is None:
         return 'someone who has ended since'
-    if 'damaged' in found:
-        return f'whoever wrote what is no lease ({found["damaged"]}; remove it if no one is)'
     return f'process {found.get("pid")} of {found.get("host")}'

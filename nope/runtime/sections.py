@@ -61,7 +61,7 @@ def rebuild(value: Any, kinds: Mapping[str, type]) -> Any:
     if not isinstance(value, Mapping):
         return value
     fields = dict(value)
-    kind = kind_of(fields.pop('type', None), kinds, 'type')
+    kind: type = kind_of(fields.pop('type', None), kinds, 'type')
     return make(kind, {n: rebuild(x, kinds) for n, x in fields.items()}, kind.__name__, 'type')
 
 

@@ -7,6 +7,7 @@ import logging
 import pathlib
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import jax
 
@@ -31,7 +32,7 @@ class Goodput:
 
     def __init__(self, folder: pathlib.Path) -> None:
         self._path = folder / NAME
-        known = {'attempts': 0, 'steps': 0, 'seconds': {}}  # of earlier attempts
+        known: dict[str, Any] = {'attempts': 0, 'steps': 0, 'seconds': {}}  # of earlier attempts
         try:
             known = read_object(self._path) or known
         except (OSError, ValueError) as error:  # which does not end a run

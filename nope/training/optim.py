@@ -144,7 +144,7 @@ def make_optimizer(config: OptimizerConfig) -> optax.GradientTransformation:
     partition), so under jit they are never computed, and it has no moments. Where the config is
     `guarded`, updating takes `loss` and `grad_norm` too.
     """
-    decay_mask = _matrices if config.decayed == 'matrices' else None
+    decay_mask: Any = _matrices if config.decayed == 'matrices' else None
     if config.trains == 'all':  # the same parameters decay as without lambda, and lambda never
         of_params = decay_mask or (lambda params: True)
         decay_mask = lambda variables: {'params': of_params(variables['params']), 'lam': False}  # noqa: E731

@@ -20,7 +20,7 @@ from nope.training.config import Compute, TrainConfig
 from nope.training.optim import OptimizerConfig
 from nope.training.state import TrainState, fresh_state
 from nope.training.step import Metrics, make_step
-from nope.training.train import Interrupted, train
+from nope.training.train import train
 from nope.variables import Variables
 from tests import tiny
 from tests.training.train_test import batches_of
@@ -120,12 +120,3 @@ def trained(folder: pathlib.Path, stop_after: int | None = None, **other: Any) -
         should_stop=lambda: next(asked) == stop_after,
         **given,
     )
-
-
-def test_a_resumed_run_is_bitwise_the_uninterrupted_one(tmp_path: pathlib.Path) -> None:
-    whole = trained(tmp_path / 'whole')
-    with pytest.raises(Interrupted, match='stopped at step 3'):
-        trained(tmp_path / 'stopped', stop_after=3)
-    tiny.assert_same(trained(tmp_path / 'stopped'), whole)
-    other = trained(tmp_path / 'other', seed=SEED + 1)
-    assert np.any(np.asarray(other['params']['embedding']) != whole['params']['embedding'])

@@ -74,19 +74,6 @@ def test_monitored_steps_have_a_row_with_every_layer(tmp_path: pathlib.Path) -> 
     jax.tree.map(np.testing.assert_array_equal, found.arrays, expected.arrays)
 
 
-def test_a_resumed_run_has_the_rows_of_the_uninterrupted_one(tmp_path: pathlib.Path) -> None:
-    run(tmp_path / 'whole', SEARCH, compute=MONITORED)
-    stopped = tmp_path / 'stopped'
-    try:
-        run(stopped, SEARCH, stop_after=4, compute=MONITORED)
-    except RuntimeError as error:
-        assert 'stopped at step 4' in str(error)
-    run(stopped, SEARCH, compute=MONITORED)
-    assert [row for row in logged(stopped) if 'entropy/0' in row] == [
-        row for row in logged(tmp_path / 'whole') if 'entropy/0' in row
-    ]
-
-
 def test_of_a_straight_through_search_the_clamped_lambda_is_monitored(
     tmp_path: pathlib.Path,
 ) -> None:

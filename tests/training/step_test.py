@@ -130,14 +130,6 @@ def test_weights_and_lambda_may_train_together(loss_and_gradients: tuple) -> Non
     assert np.all(lam_of(state.trained) != lam_of(tiny.varied_lam()))
 
 
-def test_accumulated_gradients_are_those_of_one_batch() -> None:
-    whole, whole_metrics = once(PRETRAIN, micro(1, PLAIN))
-    parts, parts_metrics = once(PRETRAIN, micro(4, PLAIN))
-    tiny.assert_close(parts_metrics, whole_metrics, rtol=1e-5)
-    moments = [first_moment(state)['params'] for state in (parts, whole)]
-    tiny.assert_close(*moments, rtol=1e-4, atol=1e-7)
-
-
 def test_the_weighted_loss_and_its_gradient_are_those_of_the_definition() -> None:
     """sum(w nll) / sum(w), by NumPy in float64; the gradient of the head."""
     loss = functools.partial(batch_loss, tiny.MODEL)
