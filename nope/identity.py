@@ -12,9 +12,9 @@ from typing import Any
 def plain(value: Any, special: Mapping[type, Callable[[Any], Any]] | None = None) -> Any:
     """JSON-able form of a tree of dataclasses and tuples.
 
-    Fields that have their default are left out, so that a new field leaves values what they were
-    (and a default must not change), and fields marked `metadata={'identity': False}`. `special`
-    maps types to what stands for them.
+    Fields at their default are left out, so that a new field leaves identities alone; a default
+    must not change. Fields marked `metadata={'identity': False}` are left out too. `special` maps
+    types to what stands for them.
     """
     special = special or {}
     if type(value) in special:

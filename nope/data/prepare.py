@@ -56,10 +56,9 @@ def prepare(
     take turns. The files are the same for any `workers`; with one, no process is started; with
     more, the main program is imported again in each and needs its `if __name__ == '__main__'`.
 
-    tokenizer: as `data.tokenizer`. field: what names it, for messages.
-    split: tokenises that split alone.
-    part_bytes: approximate text of a part, the unit of work and of repetition after a restart.
-    Raises as `Source.list_parts` and `load_tokenizer`; ValueError when `out` holds, or was
+    tokenizer: as `data.tokenizer`. field: its name in messages. split: tokenises that split alone.
+    part_bytes: approximate text of a part, which is the unit of work and of repetition after a
+    restart. Raises as `Source.list_parts` and `load_tokenizer`; ValueError when `out` holds, or was
     begun for, something else, lies in the corpus, or the corpus changes meanwhile.
     """
     out = out.absolute()

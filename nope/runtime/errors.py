@@ -1,4 +1,4 @@
-"""Errors of values that a person gave: which field, what it is, what is accepted."""
+"""Errors of values that a person gave: the field, the value and the accepted values."""
 
 from __future__ import annotations
 

@@ -50,12 +50,12 @@ class ContentError(ValueError):
 
 @contextlib.contextmanager
 def exclusive(path: pathlib.Path, *, wait: bool = True) -> Iterator[bool]:
-    """Holds the lock file `path`, waiting (and saying so) for whoever holds it; the lock is the
-    kernel's and ends with the process, however that ends. wait: BusyError if not, where it is held.
+    """Holds the lock file `path`. The lock is the kernel's and ends with the process. wait: waits
+    for the holder, and says so; else BusyError.
 
-    Yields False where other machines that have the folder may not know of it, and without waiting
-    on a file system that has no locks: makers must therefore also write under a name of their own
-    and rename, so that the worst case is work done twice.
+    Yields False where other machines may not know of it, and without waiting on a file system
+    without locks. Makers must therefore write under a name of their own and rename, so that at
+    worst work is done twice.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open('a') as file:
@@ -202,8 +202,8 @@ def unfinished(path: pathlib.Path) -> pathlib.Path:
 @contextlib.contextmanager
 def unfinished_folder(path: pathlib.Path) -> Iterator[pathlib.Path]:
     """A new folder under a temporary name beside `path` for a `with` block, which renames it;
-    removed where the block fails. What killed makers of `path` left is removed first: a maker holds
-    its folder by a lock, where there are locks that all machines see."""
+    removed where the block fails. Remains of killed makers are removed first: a maker holds its
+    folder by a lock, if all machines see locks."""
     for left in path.parent.glob(f'{glob.escape(path.name)}.partial-????????????'):
         with contextlib.suppress(OSError):
             held = os.open(left, os.O_RDONLY | os.O_DIRECTORY)

@@ -25,12 +25,12 @@ def entropy_gap(
     mean_h (H_h(n; p_h) - H_h(L; 1))^2 over the heads in which lambda acts: H_h is the mean of the
     head's attention entropy over the windows and over the last half of their positions, p_h its
     multiplier. H_h(L; 1) is that of the windows' first L tokens without lambda, and a constant: no
-    gradient passes it. Targets of the batch are not used. Of a batch with weights a window is what
-    stands before a row's first target of weight above 0: the prompt of a task's example, whose
-    answer no head that counts has seen; n is then a number for each row.
+    gradient passes it. Targets of the batch are not used. In a batch with weights a window ends
+    before a row's first target of weight above 0. It is the prompt of a task's example, and no head
+    that counts has seen the answer. n is then a number for each row.
 
-    batch, errors: as `head_gaps`. mean_LN: differences of a whole batch of which `batch` is a part:
-    the parts' values and gradients then average to those of the whole, which the mean of their own
+    batch, errors: as `head_gaps`. mean_LN: differences of the whole batch that `batch` is a part
+    of. The parts' values and gradients then average to those of the whole; the mean of their own
     squares would not.
     """
     gap_LN = head_gaps(config, variables, batch, train_length)

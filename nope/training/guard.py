@@ -26,9 +26,9 @@ class GuardState(NamedTuple):
 
 
 def is_bad(state: Any, loss: jax.Array, grad_norm: jax.Array, spike: float | None) -> jax.Array:
-    """True, as a bool array, for a step whose loss or gradient norm is not finite, or whose loss
-    lies `spike` standard deviations above the running mean (None: no such bound; otherwise `state`
-    is a `GuardState`)."""
+    """True, as a bool array, for a step with a loss or gradient norm that is not finite, or with a
+    loss `spike` standard deviations above the running mean. spike: None for no such bound; else
+    `state` is a `GuardState`."""
     bad = ~(jnp.isfinite(loss) & jnp.isfinite(grad_norm))
     if spike is None:
         return bad

@@ -197,8 +197,8 @@ def with_frozen_weights(variables: Variables) -> Variables:
 
 
 def keep_at_least(bound: float) -> optax.GradientTransformation:
-    """Projection p := max(p + u, bound), as the last link of a chain, which gives the difference:
-    to the rounding of p + u (exact for the bounds 0 and 1)."""
+    """Projection p := max(p + u, bound) as the last link of a chain, which gives the difference. It
+    is exact for the bounds 0 and 1, else to the rounding of p + u."""
 
     def update(
         updates: optax.Updates, state: optax.EmptyState, params: optax.Params | None = None

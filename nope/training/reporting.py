@@ -30,11 +30,11 @@ class TrainingDiverged(RuntimeError):
 class Reporter:
     """Checks, shows and writes each step's metrics, one step late.
 
-    While step n is fetched the devices compute step n + 1. Rows of `metrics.jsonl` are those
-    of every `log_every`-th step, of the monitored and the scored ones and the last, wherever a run
-    was stopped in between; of several processes, all check and the first one writes. skipped: bad
-    steps in a row before the first. tracked: makes a `Tracker` that is given the same rows, in the
-    first process; None for none.
+    While step n is fetched the devices compute step n + 1. `metrics.jsonl` has a row for every
+    `log_every`-th step, for monitored and scored ones and for the last, wherever a run was stopped
+    in between. All processes check, and the first one writes. skipped: bad steps in a row before
+    the first. tracked: makes a `Tracker` that is given the same rows, in the first process; None
+    for none.
     """
 
     def __init__(

@@ -58,8 +58,8 @@ def make_step(config: ModelConfig, optimizer: optim.OptimizerConfig) -> Step:
     for nothing else. metrics: loss (nats per token, the weighted mean over the batch; nats^2 where
     the optimizer has an `entropy_length`), grad_norm (before clipping), learning_rate, float32
     scalars; bad, whether the step is one (`nope.training.guard`). Where all weights are 0, so are
-    the loss and the gradients. seed: uint32 scalar where the step drops (`drops`): its masks follow
-    that, the number of the step and the number of a row in the whole batch.
+    the loss and the gradients. seed: uint32 scalar if the step drops (`drops`). Its masks follow
+    the seed, the number of the step and the number of a row in the whole batch.
     """
     config = _sparing(config, optimizer)
     transform = optax.with_extra_args_support(optim.make_optimizer(optimizer))
@@ -88,7 +88,7 @@ def make_step(config: ModelConfig, optimizer: optim.OptimizerConfig) -> Step:
         return batch_loss(config, variables, micro, total, keys_B)
 
     def gap_of(state: TrainState, frozen: Variables, batch: Batch) -> jax.Array | None:
-        """Of a batch in several micro-batches the differences of entropy of all."""
+        """Differences of entropy of a whole batch in several micro-batches; None for one."""
         length = optimizer.entropy_length
         if length is None or batch.tokens.shape[0] == 1:
             return None

@@ -63,7 +63,7 @@ class Stepping:
         self._ran: set[tuple[int, bool, bool]] = set()
 
     def program(self, step: int, length: int) -> Program:
-        """Of the step after `step` others, on rows of `length` tokens."""
+        """Program of the step after `step` others, on rows of `length` tokens."""
         every = self._on[1].monitor
         asked = length, step < self._first_steps, every > 0 and (step + 1) % every == 0
         return Program(*asked, compiled=asked in self._ran)
@@ -71,8 +71,8 @@ class Stepping:
     def take(
         self, program: Program, state: TrainState, frozen: Variables, batch: Batch
     ) -> tuple[TrainState, Metrics, Metrics]:
-        """The next state, metrics of the step, and of its attention by layer where the program
-        looks; the state that it is given is used up."""
+        """The next state, metrics of the step, and metrics of attention by layer if the program
+        looks. The given state is used up."""
         state, metrics = self._steps[program.early](state, frozen, batch)
         by_layer: Metrics = {}
         if program.monitored:

@@ -71,8 +71,7 @@ def name_of(path: str) -> str:
 
 def check_outside(name: str, path: pathlib.Path, folder: pathlib.Path) -> None:
     """ValueError where `folder` lies in the corpus at `path`, links followed, and is not hidden:
-    its files would be text of the corpus when that is listed again. name: of the corpus's field,
-    for messages."""
+    the next listing would read its files. name: of the corpus's field, for messages."""
     inner = folder.resolve()
     for parent, *_ in _folders(name, path):
         if parent != path and not parent.is_symlink():

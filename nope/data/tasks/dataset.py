@@ -7,8 +7,8 @@ short parity strings and lists recur massively, so validation has examples of tr
 other lengths, and none.
 
 The paper's split is by rules, not by its files: its seed gives other examples here. Numbers of
-examples are those of exact arithmetic: a program that rounds down shares of 1.15 * 100,000 in
-floating point, just below 115,000, has up to 8 fewer of parity, polynomials and LEGO.
+examples follow exact arithmetic. In floating point 1.15 * 100,000 lies just below 115,000: a
+program that rounds shares down has up to 8 examples fewer of parity, polynomials and LEGO.
 """
 
 from __future__ import annotations

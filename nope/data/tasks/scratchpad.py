@@ -151,9 +151,8 @@ def _read(words: list[str], parts: Sequence[tuple[str, str, str]]) -> dict[str, 
 
 @dataclasses.dataclass(frozen=True)
 class Checked:
-    """Verdict on a predicted scratchpad. right: of every step that there should be, whether all of
-    its parts are right. problems: what is wrong, in words, first the parse's. parsed: whether it
-    parses."""
+    """Verdict on a predicted scratchpad. right: for every expected step, whether all of its parts
+    are right. problems: in words, the parse's first. parsed: whether it parses."""
 
     right: tuple[bool, ...]
     problems: tuple[str, ...]
