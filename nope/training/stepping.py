@@ -23,7 +23,7 @@ from nope.variables import Variables
 
 
 @dataclasses.dataclass(frozen=True)
-class Program:
+class StepProgram:
     """Compiled program of a step. early: that of the earlier model of the run. compiled: an earlier
     step of this process ran the same."""
 
@@ -62,14 +62,14 @@ class Stepping:
         self._steps = tuple(step_on(m, config, compute, mesh, state, seed) for m in self._models)
         self._ran: set[tuple[int, bool, bool]] = set()
 
-    def program(self, step: int, length: int) -> Program:
+    def program(self, step: int, length: int) -> StepProgram:
         """Program of the step after `step` others, on rows of `length` tokens."""
         every = self._on[1].monitor
         asked = length, step < self._first_steps, every > 0 and (step + 1) % every == 0
-        return Program(*asked, compiled=asked in self._ran)
+        return StepProgram(*asked, compiled=asked in self._ran)
 
     def take(
-        self, program: Program, state: TrainState, frozen: Variables, batch: Batch
+        self, program: StepProgram, state: TrainState, frozen: Variables, batch: Batch
     ) -> tuple[TrainState, Metrics, Metrics]:
         """The next state, metrics of the step, and metrics of attention by layer if the program
         looks. The given state is used up."""

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nope import identity
-from nope.data.sources.base import PART_BYTES, Part, Source, of_split
+from nope.data.sources.base import PART_BYTES, CorpusPart, Source, of_split
 from nope.data.sources.jsonl import JsonLines
 from nope.data.sources.parquet import Parquet
 from nope.data.sources.retrieval import Retrieval
@@ -27,9 +27,9 @@ KINDS: dict[str, type[Source]] = {
 __all__ = [
     'KINDS',
     'PART_BYTES',
+    'CorpusPart',
     'JsonLines',
     'Parquet',
-    'Part',
     'Retrieval',
     'Shards',
     'Source',

@@ -12,7 +12,7 @@ import pathlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
-from nope.data.sources.base import PART_BYTES, Part, Source, of_split
+from nope.data.sources.base import PART_BYTES, CorpusPart, Source, of_split
 from nope.data.sources.retrieval_records import record, shortest
 from nope.data.sources.stdlib import Stdlib
 from nope.data.templates import BRIEF, BRIEF_NAMED, FILLER, HAYSTACKS, NAMES, TEXT
@@ -128,7 +128,7 @@ class RetrievalPart:
     begin: int
     end: int
     source: Retrieval
-    text: Sequence[Part] = ()
+    text: Sequence[CorpusPart] = ()
 
     @property
     def size(self) -> int:

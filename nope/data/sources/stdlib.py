@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from nope.data import digest
 from nope.data.sources import folders
-from nope.data.sources.base import PART_BYTES, Part, Source
+from nope.data.sources.base import PART_BYTES, CorpusPart, Source
 from nope.data.sources.tfds import Tfds
 from nope.data.splits import SPLITS, split_of
 from nope.runtime import files
@@ -43,7 +43,7 @@ class Stdlib(Source):
         python = platform.python_version()
         return folders.identity(self.kind, root, names, python=python, builder=BUILDER_VERSION)
 
-    def list_parts(self, cache: pathlib.Path, part_bytes: int = PART_BYTES) -> Sequence[Part]:
+    def list_parts(self, cache: pathlib.Path, part_bytes: int = PART_BYTES) -> Sequence[CorpusPart]:
         built = Tfds(str(build(self.identity(), cache)), names=self.names)
         return built.list_parts(cache, part_bytes)
 

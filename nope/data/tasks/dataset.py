@@ -23,7 +23,7 @@ from nope.data.tasks.base import SPLITS, TEST, TRAIN, Bin, Example, Sizes, Task
 
 SEED = 9842497  # of the paper's data
 
-Part = tuple[str, Bin]  # what is drawn by a generator of its own: a split and a bin
+Drawing = tuple[str, Bin]  # what is drawn by a generator of its own: a split and a bin
 
 # Streams of a task's generators: of its bins, of shuffling, of a test bin's sample.
 _BINS, _SHUFFLE, _SAMPLE = range(3)
@@ -77,12 +77,12 @@ def dataset(task: Task, sizes: Sizes | None = None, seed: int = SEED) -> Dataset
     return assemble(task, {p: draw(task, p, sizes, seed) for p in parts(task)}, sizes, seed)
 
 
-def parts(task: Task) -> tuple[Part, ...]:
+def parts(task: Task) -> tuple[Drawing, ...]:
     """Parts of a data set, (split, bin), each with its own random generator."""
     return tuple((split, bin) for split in SPLITS for bin in task.bins(split))
 
 
-def draw(task: Task, part: Part, sizes: Sizes | None = None, seed: int = SEED) -> list[Example]:
+def draw(task: Task, part: Drawing, sizes: Sizes | None = None, seed: int = SEED) -> list[Example]:
     """The examples of one part, a function of the arguments alone. ValueError where tests would
     have symbols that training has not."""
     split, bin = part
@@ -106,7 +106,7 @@ def draw(task: Task, part: Part, sizes: Sizes | None = None, seed: int = SEED) -
 
 def assemble(
     task: Task,
-    drawn: Mapping[Part, list[Example]],
+    drawn: Mapping[Drawing, list[Example]],
     sizes: Sizes | None = None,
     seed: int = SEED,
 ) -> Dataset:
@@ -147,6 +147,6 @@ def _per_bin(task: Task, split: str, sizes: Sizes) -> int:
     return count
 
 
-def _generator(task: Task, seed: int, stream: int, part: Part) -> np.random.Generator:
+def _generator(task: Task, seed: int, stream: int, part: Drawing) -> np.random.Generator:
     split, bin = part
     return np.random.default_rng((seed, task.stream, stream, SPLITS.index(split), *bin))

@@ -11,7 +11,7 @@ import numpy as np
 
 from nope.data.tasks import answers, scratchpad
 from nope.data.tasks.base import Bin, Example, SteppedTask, matched, no_source
-from nope.data.tasks.scratchpad import Step
+from nope.data.tasks.scratchpad import SolutionStep
 
 VARIABLES = string.ascii_lowercase
 _SOURCE = re.compile(r'If (.+)\. Then, what is the value of ([a-z])\? ')
@@ -69,13 +69,13 @@ class Lego(SteppedTask):
                 drawn.append(Example(source, f'The answer is {answer}.', length, answer))
         return drawn
 
-    def steps(self, source: str) -> list[Step]:
+    def steps(self, source: str) -> list[SolutionStep]:
         found = matched(self.name, _SOURCE, source)
         clauses = found[1].split(', ')
         matches = [_CLAUSE.fullmatch(clause) for clause in clauses]
         if not all(matches):
             raise no_source(self.name, source)
-        steps: list[Step] = []
+        steps: list[SolutionStep] = []
         values: dict[str, str] = {}
         for at, match in enumerate(matches):
             assert match is not None
@@ -85,7 +85,7 @@ class Lego(SteppedTask):
             turned = start or ('+' if sign == values[before][0] else '-')
             values[name] = f'{turned}1'
             steps.append(
-                Step(
+                SolutionStep(
                     input=name,
                     computation=f'{sign} {before} = {sign} {values[before]}' if sign else '',
                     output=values[name],
