@@ -1,7 +1,7 @@
 """Positions of randomised position encodings (Ruoss et al., 2023, arXiv 2305.16843).
 
 In training every sequence has a sorted random subset of the positions below a range that is longer
-than itself (`nope.data.drawn`), so that no distance inside the range is new in a longer sequence.
+than itself (`nope.data.pipeline`): no distance inside the range is new in a longer sequence.
 The paper draws positions in evaluations too; here they are spread evenly over the range, which no
 seed changes.
 """

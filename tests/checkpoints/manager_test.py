@@ -1,9 +1,6 @@
 from __future__ import annotations
 
-import gc
 import pathlib
-import sys
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -151,18 +148,6 @@ def test_a_step_is_saved_once(tmp_path: pathlib.Path) -> None:
     write(tmp_path, 1, 2)
     with open_in(tmp_path) as checkpoints:
         assert checkpoints.steps() == [1, 2]
-
-
-def blocks_left(save_and_restore: Callable[[int], object]) -> float:
-    """Python's blocks of memory that each call with a step leaves behind, after the first four."""
-    for step in range(1, 5):
-        save_and_restore(step)
-    gc.collect()
-    before, times = sys.getallocatedblocks(), 6
-    for step in range(5, 5 + times):
-        save_and_restore(step)
-    gc.collect()
-    return (sys.getallocatedblocks() - before) / times
 
 
 def test_flipped_bytes_are_noticed(tmp_path: pathlib.Path) -> None:
