@@ -186,8 +186,8 @@ class Bench:
         return dataclasses.replace(found, tokens=np.ascontiguousarray(tokens))
 
     def text_tokens(self, run: Source) -> int | None:
-        """Tokens of the text that a model's weights were trained on; None for imported models, for
-        tasks, which have no end, for mixtures, and where that text is not in the cache."""
+        """Tokens of the text that trained a model's weights. None for imported models, for tasks,
+        which have no end, for mixtures, and for text that is not in the cache."""
         while run.init is not None:
             run = run.init
         if isinstance(run, ImportSpec) or isinstance(run.data, data.TaskData):

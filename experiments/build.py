@@ -68,38 +68,25 @@ def build(config_dict: Mapping[str, Any], changed: Collection[str] = ()) -> Expe
     _check_figure(config, evals)
     for path in ('name', 'figure'):
         ledger.note(path, config[path])
+    batch_tokens = Section('evaluation', config['evaluation'], ledger).detailing('batch_tokens')
+    section = Section('compute', config['compute'], ledger)
+    meshes: dict[str, Any] = {}
+    for name in ('mesh', 'later_mesh'):
+        meshes[name] = section.below(name).make(MeshConfig, execution=True)
+    if set(config['compute']['later_mesh'].values()) == {None}:
+        meshes['later_mesh'] = meshes['mesh']
     experiment = Experiment(
         name=config['name'],
         evals=evals,
         exports=tuple(exports),
         figure=config['figure'],
-        compute=_compute(config, ledger),
-        batch_tokens=_batch_tokens(config, ledger),
+        compute=section.make(Compute, execution=True, **meshes),
+        batch_tokens=batch_tokens.at_least('batch_tokens', 1),
         settings=ledger.settings(),
     )
     sections = {name for name, value in config.items() if isinstance(value, Mapping)}
     ledger.check_used(p for p in changed if p.partition('.')[0] in sections)
     return experiment
-
-
-def _compute(config: Mapping[str, Any], ledger: Ledger) -> Compute:
-    """Means of execution, which change no result. All sizes of `later_mesh` None: it is `mesh`."""
-    section = Section('compute', config['compute'], ledger)
-    meshes: dict[str, Any] = {}
-    for name in ('mesh', 'later_mesh'):
-        sizes = Section(section.path(name), section.inner(name), ledger)
-        meshes[name] = sizes.make(MeshConfig, execution=True)
-    if set(config['compute']['later_mesh'].values()) == {None}:
-        meshes['later_mesh'] = meshes['mesh']
-    return section.make(Compute, execution=True, **meshes)
-
-
-def _batch_tokens(config: Mapping[str, Any], ledger: Ledger) -> int:
-    section = Section('evaluation', config['evaluation'], ledger)
-    value = section.execution('batch_tokens')
-    if value is None or value < 1:
-        raise section.error('batch_tokens', 'it must be at least 1')
-    return value
 
 
 def _check_figure(config: dict[str, Any], evals: Mapping[str, EvalSpec]) -> None:

@@ -10,28 +10,25 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from nope.identity import execution_fields
-from nope.runtime import paths
-from nope.runtime.errors import FieldError, describe
+from nope.runtime import paths, sections
+from nope.runtime.errors import describe
 
 # Of files that are missing, said in errors: the user alone can provide them.
 USERS = 'cannot come with this code'
 
 T = TypeVar('T')
-# Annotation -> what fits it.
-_PLAIN: dict[str, Any] = {'bool': bool, 'int': int, 'float': (float, int), 'str': str}
 
 
 class Ledger:
     """The fields that the build of an experiment has read, by their paths.
 
-    execution: those that change no result. shadowed: path of a section's field -> paths of the
-    entries' fields that took its place. given_once: field of entries -> the path
-    of the one field above all sections that gives it for them, and its value.
+    execution: paths of those that change no result. shadowed: path of a section's field -> paths of
+    the entries' fields in its place. given_once: an entry's field -> path and value of the one
+    field that gives it for all entries.
     """
 
     def __init__(self, given_once: Mapping[str, tuple[str, Any]] | None = None) -> None:
@@ -46,7 +43,7 @@ class Ledger:
             self.execution.add(path)
 
     def has(self, path: str) -> bool:
-        """True where the field, or something that it belongs to or that belongs to it, was read."""
+        """Whether the field was read, or a field around it or inside it."""
         return any(within(path, read) or within(read, path) for read in self.read)
 
     def check_used(self, paths: Iterable[str]) -> None:
@@ -64,8 +61,7 @@ class Ledger:
             raise ValueError(f'{path} is set, but nothing in this config reads it{remedy}')
 
     def settings(self) -> dict[str, Any]:
-        """Settings that determine the results: path -> value of all that was read, without
-        execution."""
+        """Path -> value of all that was read, without execution: the settings of the results."""
         return {
             path: value for path, value in sorted(self.read.items()) if path not in self.execution
         }
@@ -75,51 +71,26 @@ def within(path: str, prefix: str) -> bool:
     return path == prefix or path.startswith(f'{prefix}.')
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
 class Section(Mapping[str, Any]):
     """Named values of a config, each with the path it was typed at.
 
-    path: of the section. places: of single fields, where an entry has changed them. optional:
-    fields that may be None. details: fields that change no result.
+    name: its path. places: of single fields, where an entry has changed them. nullable: fields that
+    may be None. details: fields that change no result.
     """
 
-    def __init__(
-        self,
-        path: str,
-        values: Mapping[str, Any],
-        ledger: Ledger,
-        places: Mapping[str, str] | None = None,
-        optional: frozenset[str] = frozenset(),
-        details: frozenset[str] = frozenset(),
-    ) -> None:
-        self.name = path
-        self._values = dict(values)
-        self._ledger = ledger
-        self._places = dict(places or {})
-        self._optional = optional
-        self._details = details
-
-    def _with(
-        self,
-        values: Mapping[str, Any] | None = None,
-        places: Mapping[str, str] | None = None,
-        optional: frozenset[str] | None = None,
-        details: frozenset[str] | None = None,
-    ) -> Section:
-        """The section with other parts; None for its own."""
-        return Section(
-            self.name,
-            self._values if values is None else values,
-            self._ledger,
-            self._places if places is None else places,
-            self._optional if optional is None else optional,
-            self._details if details is None else details,
-        )
+    name: str
+    given: Mapping[str, Any]
+    ledger: Ledger
+    places: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    nullable: frozenset[str] = frozenset()
+    details: frozenset[str] = frozenset()
 
     def __getitem__(self, field: str) -> Any:
-        value = self._values[field]
-        if value is None and field not in self._optional:
+        value = self.given[field]
+        if value is None and field not in self.nullable:
             raise self.error(field, 'accepted is a value')
-        self._ledger.note(self.path(field), value, execution=field in self._details)
+        self.ledger.note(self.path(field), value, execution=field in self.details)
         return value
 
     def optional(self, field: str) -> Any:
@@ -135,69 +106,68 @@ class Section(Mapping[str, Any]):
 
     def allowing(self, *fields: str) -> Section:
         """The section with fields that may be None."""
-        return self._with(optional=self._optional | frozenset(fields))
+        return dataclasses.replace(self, nullable=self.nullable | frozenset(fields))
 
     def detailing(self, *fields: str) -> Section:
         """The section with fields that change no result."""
-        return self._with(details=self._details | frozenset(fields))
+        return dataclasses.replace(self, details=self.details | frozenset(fields))
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
+        return iter(self.given)
 
     def __len__(self) -> int:
-        return len(self._values)
+        return len(self.given)
 
     def __contains__(self, field: object) -> bool:
-        return field in self._values
+        return field in self.given
 
     def inner(self, field: str) -> Mapping[str, Any]:
         """The mapping that a field holds, whose own fields are read one by one."""
-        value = self._values[field]
+        value = self.given[field]
         if not isinstance(value, Mapping):
             raise self.error(field, 'it takes named values')
         return value
 
+    def below(self, field: str) -> Section:
+        """The section that a field holds."""
+        return Section(self.path(field), self.inner(field), self.ledger)
+
     def path(self, field: str) -> str:
         """Path under which the field was typed, or would be."""
-        return self._places.get(field, f'{self.name}.{field}')
+        return self.places.get(field, f'{self.name}.{field}')
 
     def execution(self, field: str) -> Any:
         """A value that changes no result."""
-        value = self._values[field]
-        self._ledger.note(self.path(field), value, execution=True)
-        return value
+        return self.detailing(field).optional(field)
 
     def changed(self, changes: Mapping[str, Any], where: str) -> Section:
         """The section with an entry's changes, which stand at `where`. ValueError for a field that
         the section has not, and for a value of another type."""
-        places = dict(self._places)
-        for field in changes:
-            old = places.get(field, f'{self.name}.{field}')
-            if old != f'{where}.{field}':
-                self._ledger.shadowed.setdefault(old, set()).add(f'{where}.{field}')
-            places[field] = f'{where}.{field}'
-        return self._with(merge(self._values, changes, where), places)
+        places = {field: f'{where}.{field}' for field in changes}
+        for field, place in places.items():
+            if self.path(field) != place:
+                self.ledger.shadowed.setdefault(self.path(field), set()).add(place)
+        given = merge(self.given, changes, where)
+        return dataclasses.replace(self, given=given, places={**self.places, **places})
 
     def without(self, field: str) -> Section:
         """The section without a field."""
-        return self._with({name: value for name, value in self._values.items() if name != field})
+        kept = {name: value for name, value in self.given.items() if name != field}
+        return dataclasses.replace(self, given=kept)
 
     def with_defaults(self, defaults: Mapping[str, Any]) -> Section:
         """The section with values for the fields that it has not."""
-        return self._with({**defaults, **self._values})
+        return dataclasses.replace(self, given={**defaults, **self.given})
 
-    def only(self, accepted: Iterable[str]) -> Section:
-        """This section. ValueError for a field that is not accepted."""
-        known = sorted(accepted)
-        for field in self:
-            if field not in known:
-                raise ValueError(f'{self.path(field)} is unknown; accepted: {", ".join(known)}')
+    def only(self, accepted: Iterable[str], owner: str = '') -> Section:
+        """This section. ValueError for a field that is not accepted. owner: whose fields are."""
+        sections.check_known(self, sorted(accepted), self.path, owner)
         return self
 
     def error(self, field: str, rule: str) -> ValueError:
         """Error for a field's value, to be raised."""
-        value = self._values.get(field)
-        path, given = self._ledger.given_once.get(field, ('', None))
+        value = self.given.get(field)
+        path, given = self.ledger.given_once.get(field, ('', None))
         if path and value == given:
             rule = f'{rule} (it is what --config.{path} gives)'
         return ValueError(describe(self.path(field), value, rule))
@@ -233,7 +203,7 @@ class Section(Mapping[str, Any]):
         values = tuple(name for text in texts for name in _split(text))
         if not all(values):
             raise self.error(field, 'accepted: names, as in a,b')
-        self._ledger.note(self.path(field), values, execution=field in self._details)
+        self.ledger.note(self.path(field), values, execution=field in self.details)
         accepted = None if known is None else list(known)
         if accepted is not None and not set(values) <= set(accepted):
             raise self.error(field, f'accepted: {", ".join(accepted)}')
@@ -253,45 +223,24 @@ class Section(Mapping[str, Any]):
 
         execution: none of them changes a result.
         """
-        fields = dataclasses.fields(kind)  # type: ignore[arg-type]
-        details = execution_fields(kind)  # type: ignore[arg-type]
+        of_kind = cast(type, kind)
+        details = execution_fields(of_kind)
         values = {}
-        for field in fields:
-            if field.name in self and field.name not in given:
-                value = self._values[field.name]
-                self._check_type(field.name, value, str(field.type))
-                is_detail = execution or field.name in details
-                self._ledger.note(self.path(field.name), value, execution=is_detail)
-                values[field.name] = value
+        for name in sections.fields_of(of_kind):
+            if name in self and name not in given:
+                path = self.path(name)
+                values[name] = sections.typed(of_kind, name, self.given[name], path)
+                self.ledger.note(path, values[name], execution=execution or name in details)
         with self.naming():
             return kind(**values, **given)
-
-    def _check_type(self, field: str, value: Any, wanted: str) -> None:
-        """ValueError unless the value is of the type that a dataclass is annotated with."""
-        kinds = wanted.split(' | ')
-        if value is None:
-            fits = 'None' in kinds
-        elif {*kinds} <= {*_PLAIN, 'None'}:
-            fits = any(isinstance(value, _PLAIN[kind]) for kind in kinds if kind != 'None')
-            fits = fits and (not isinstance(value, bool) or 'bool' in kinds)
-        else:
-            fits = True  # the dataclass's own business
-        if not fits:
-            raise self.error(field, f'accepted is a value of type {wanted}')
 
     @contextlib.contextmanager
     def naming(self, **fields: str) -> Iterator[None]:
         """Lets the errors of typed values name what was typed. fields: a dataclass's field -> the
         section's, where they differ."""
-        try:
+        known = {name: name for name in self} | {n: own for n, own in fields.items() if own in self}
+        with sections.naming(lambda name: self.path(known[name]), known):
             yield
-        except FieldError as error:
-            name, below = re.fullmatch(r'(\w+)(.*)', error.field).groups()  # type: ignore[union-attr]
-            field = fields.get(name, name)
-            if field not in self:
-                raise
-            where = f'{self.path(field)}{below}'
-            raise ValueError(describe(where, error.value, error.rule)) from error
 
     @contextlib.contextmanager
     def reading(self, field: str, asked_by: str = '') -> Iterator[None]:
@@ -309,20 +258,18 @@ class Section(Mapping[str, Any]):
 def merge(section: Mapping[str, Any], changes: Mapping[str, Any], where: str) -> dict[str, Any]:
     """`section` with `changes`, whose keys must exist and whose values must be of its types."""
     merged = dict(section)
+    sections.check_known(changes, sorted(section), f'{where}.{{}}'.format)
     for key, value in changes.items():
-        if key not in section:
-            raise ValueError(f'{where}.{key} is unknown; accepted: {", ".join(sorted(section))}')
         old = section[key]
-        if key == 'position':
-            if not isinstance(value, Mapping):
-                raise ValueError(f'{where}.position is {value!r}; it takes named values')
-            merged[key] = changed_position(old, value)
-        elif key == 'form':  # a name or a section (`nope.model.lam.from_section`)
+        if key == 'form':  # a name or a section (`nope.model.lam.from_section`)
             merged[key] = value
         elif isinstance(old, Mapping):
             if not isinstance(value, Mapping):
                 raise ValueError(f'{where}.{key} is {value!r}; it takes named values')
-            merged[key] = merge(old, value, f'{where}.{key}')
+            if key == 'position':  # another kind has other fields: it takes the old one's place
+                merged[key] = dict(value) if 'kind' in value else {**old, **value}
+            else:
+                merged[key] = merge(old, value, f'{where}.{key}')
         else:
             merged[key] = _of_its_type(old, value, f'{where}.{key}')
     return merged
@@ -345,11 +292,6 @@ def _of_its_type(old: Any, value: Any, where: str) -> Any:
     if None in (old, value) or type(old) is type(value):  # None: chosen for the user
         return value
     raise ValueError(f'{where} is {value!r}; accepted is a {type(old).__name__} as in {old!r}')
-
-
-def changed_position(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """Another kind has other fields: it takes the old one's place; else fields are changed."""
-    return dict(new) if 'kind' in new else {**old, **new}
 
 
 def plain(value: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from experiments.config import Ledger, Section
 from experiments.evaluations import KINDS, Asked, EvalSpec
@@ -25,6 +25,7 @@ from experiments.runs.directories import is_import
 from experiments.scope import Scope
 from nope.data import TaskData
 
+T = TypeVar('T')
 RUN_FIELDS = tuple(
     dict.fromkeys(
         field
@@ -35,19 +36,18 @@ RUN_FIELDS = tuple(
 LATER = ('search', 'finetune')  # what a run may do with the one it starts from
 
 
-class Entries:
-    """Makes specs from entries, which refer to each other by name."""
+class Entries(Scope):
+    """A scope that makes specs from its entries, which refer to each other by name."""
 
     def __init__(self, config: Mapping[str, Any], seed: int, ledger: Ledger) -> None:
-        self._scope = Scope(config, seed, ledger)
-        self._config = config
+        super().__init__(config, seed, ledger)
         self._following: list[str] = []  # the runs that led here, to find a circle of them
 
     def evaluations(self) -> dict[str, EvalSpec]:
-        return {name: self.evaluation(name) for name in self._scope.names('evals')}
+        return {name: self.evaluation(name) for name in self.names('evals')}
 
     def exports(self) -> list[ExportSpec]:
-        return [self._export(name) for name in self._scope.names('exports')]
+        return [self._export(name) for name in self.names('exports')]
 
     # Runs
 
@@ -58,7 +58,7 @@ class Entries:
                 f'{asked_by} is {name!r}: the runs start from each other in a circle, '
                 f'{" -> ".join([*self._following, name])}'
             )
-        entry = self._scope.entry('runs', name, asked_by, RUN_FIELDS)
+        entry = self.entry('runs', name, asked_by, RUN_FIELDS)
         self._following.append(name)
         try:
             return self._run(entry)
@@ -66,7 +66,7 @@ class Entries:
             self._following.pop()
 
     def _run(self, entry: Section) -> Source:
-        scope, init = self._scope, entry.named('init', 'a run, hf:DIR')
+        init = entry.named('init', 'a run, hf:DIR')
         later = [kind for kind in LATER if kind in entry]
         if len(later) > 1:
             raise ValueError(f'{entry.name} has both search and finetune; accepted is one of them')
@@ -77,28 +77,28 @@ class Entries:
                     'starts from'
                 )
             entry.get('nope')  # read: `Imported` refuses True
-            _check_fields(entry, pretraining.FIELDS, 'pre-training')
-            return pretraining.from_entry(scope, entry)
+            entry.only(pretraining.FIELDS, 'pre-training')
+            return pretraining.from_entry(self, entry)
         if later == ['search']:
-            _check_fields(entry, search.FIELDS, 'a search')
-            return search.from_entry(scope, entry, self._init(entry, init), self.grid)
+            entry.only(search.FIELDS, 'a search')
+            return search.from_entry(self, entry, self._init(entry, init), self.grid)
         if later == ['finetune']:
-            _check_fields(entry, finetuning.FIELDS, 'fine-tuning')
-            return finetuning.from_entry(scope, entry, self._init(entry, init), self.head_scores)
+            entry.only(finetuning.FIELDS, 'fine-tuning')
+            return finetuning.from_entry(self, entry, self._init(entry, init), self.head_scores)
         if 'lam' in entry:
-            _check_fields(entry, laws.FIELDS, 'a law of lambda')
-            return laws.from_entry(scope, entry, self._init(entry, init))
+            entry.only(laws.FIELDS, 'a law of lambda')
+            return laws.from_entry(entry, self._init(entry, init))
         if 'without' in entry:
-            _check_fields(entry, silenced.FIELDS, 'a model with heads silenced')
+            entry.only(silenced.FIELDS, 'a model with heads silenced')
             return silenced.from_entry(entry, self._init(entry, init))
-        if 'model' in entry and init in scope.names('runs'):
-            _check_fields(entry, temperatures.FIELDS, 'another temperature')
-            return temperatures.from_entry(scope, entry, self._init(entry, init))
-        if init in scope.names('runs'):
+        if 'model' in entry and init in self.names('runs'):
+            entry.only(temperatures.FIELDS, 'another temperature')
+            return temperatures.from_entry(entry, self._init(entry, init))
+        if init in self.names('runs'):
             rule = 'a run that starts from it takes one of search, finetune, lam, model, without'
             raise entry.error('init', rule)
-        _check_fields(entry, imports.FIELDS, 'an imported model')
-        return imports.from_entry(scope, entry)
+        entry.only(imports.FIELDS, 'an imported model')
+        return imports.from_entry(self, entry)
 
     def _init(self, entry: Section, init: str) -> Source:
         """Starting point of a run: another run, or a model of another library."""
@@ -109,71 +109,55 @@ class Entries:
                     raise entry.error(name, f'{entry.path("init")} is no imported model (hf:DIR)')
             return self.run(init, entry.path('init'))
         own = {name: entry[name] for name in fields if name in entry}
-        return imports.from_entry(self._scope, Section(entry.name, own, self._scope.ledger))
+        return imports.from_entry(self, Section(entry.name, own, self.ledger))
 
     def _run_of_seed(self, name: str, asked_by: str, further: int) -> Source:
         """The run of that name, of the seed so many places further in the config's, around."""
         if not further:
             return self.run(name, asked_by)
-        scope, seeds = self._scope, tuple(self._config['seeds'])
-        seed = seeds[(seeds.index(scope.seed) + further) % len(seeds)]
-        return Entries(self._config, seed, scope.ledger).run(name, asked_by)
+        seeds = tuple(self._config['seeds'])
+        seed = seeds[(seeds.index(self.seed) + further) % len(seeds)]
+        return Entries(self._config, seed, self.ledger).run(name, asked_by)
 
     # Evaluations
 
     def evaluation(self, name: str) -> EvalSpec:
-        scope, where = self._scope, f'evals.{name}'
-        group = scope.group('evals')
+        where = f'evals.{name}'
+        group = self.group('evals')
         kind = group[name].get('kind', 'positions')
         if kind not in KINDS:
             raise ValueError(f'{where}.kind is {kind!r}; accepted: {", ".join(KINDS)}')
         accepted = ('kind', 'run', *KINDS[kind].fields)
-        entry = scope.entry('evals', name, 'the config', accepted)
-        scope.ledger.note(f'{where}.kind', kind)
+        entry = self.entry('evals', name, 'the config', accepted)
+        self.ledger.note(f'{where}.kind', kind)
         run = self.run(entry.get('run', ''), f'{where}.run')
         of_tasks = KINDS[kind].of_tasks
         if of_tasks is not None and isinstance(run.data, TaskData) != of_tasks:
             what = 'a task' if of_tasks else 'text'
             raise entry.error('run', f'{kind} measures models that were trained on {what}')
-        return KINDS[kind].from_entry(Asked(entry, run, scope, self.grid, self._run_of_seed))
+        return KINDS[kind].from_entry(Asked(entry, run, self, self.grid, self._run_of_seed))
 
     def grid(self, name: str, field: str) -> MultiplierChoice:
         """The evaluation that chooses a uniform multiplier, which `field` names."""
-        spec = self._named(name, field)
-        if not isinstance(spec, MultiplierChoice):
-            raise ValueError(
-                f'{field} is {name!r}, not the name of an eval of kind multiplier_grid'
-            )
-        return spec
+        return self._named(MultiplierChoice, 'multiplier_grid', name, field)  # type: ignore[type-abstract]
 
     def head_scores(self, name: str, field: str) -> HeadScores:
         """The evaluation that scores heads, which `field` names."""
-        spec = self._named(name, field)
-        if not isinstance(spec, HeadScores):
+        return self._named(HeadScores, 'attention_shape', name, field)  # type: ignore[type-abstract]
+
+    def _named(self, wanted: type[T], kind: str, name: str, field: str) -> T:
+        if name not in self.names('evals'):
             raise ValueError(
-                f'{field} is {name!r}, not the name of an eval of kind attention_shape'
+                f'{field} is {name!r}; the config has the evals {sorted(self.names("evals"))}'
             )
+        spec = self.evaluation(name)
+        if not isinstance(spec, wanted):
+            raise ValueError(f'{field} is {name!r}, not the name of an eval of kind {kind}')
         return spec
 
-    def _named(self, name: str, field: str) -> EvalSpec:
-        if name not in self._scope.names('evals'):
-            raise ValueError(
-                f'{field} is {name!r}; the config has the evals '
-                f'{sorted(self._scope.names("evals"))}'
-            )
-        return self.evaluation(name)
-
     def _export(self, name: str) -> ExportSpec:
-        entry = self._scope.entry('exports', name, 'the config', ExportSpec.fields)
+        entry = self.entry('exports', name, 'the config', ExportSpec.fields)
         run = self.run(entry.get('run', ''), f'{entry.name}.run')
         if isinstance(run.data, TaskData):
             raise entry.error('run', f'{run.data.describe()} has no tokenizer files to export')
-        return export_from_entry(self._scope, entry, name, run)
-
-
-def _check_fields(entry: Section, accepted: tuple[str, ...], what: str) -> None:
-    for field in entry:
-        if field not in accepted:
-            raise ValueError(
-                f'{entry.path(field)}: {what} takes no {field}; accepted: {", ".join(accepted)}'
-            )
+        return export_from_entry(self, entry, name, run)

@@ -40,7 +40,7 @@ def take_home(folder: pathlib.Path, spec: Mapping[str, Any]) -> None:
 
 
 def settings_of(figure: pathlib.Path) -> Mapping[str, Any]:
-    """Path -> value of the settings that the folder of a figure notes; none where it has none."""
+    """Path -> value of a figure's settings, as its folder notes them; {} without a note."""
     settings = (read_object(figure / SPEC) or {}).get(SETTINGS)
     return settings if isinstance(settings, dict) else {}
 

@@ -20,7 +20,7 @@ from nope.model.cache import Cache, empty
 from nope.model.decoding import unstack
 from nope.training import optim
 from nope.training.state import TrainState
-from nope.training.step import Placed, drops
+from nope.training.step import drops
 from nope.training.stepping import jitted_step
 from nope.variables import Variables, abstract_variables
 
@@ -73,12 +73,10 @@ class Step:
         step = jitted_step(self.model, self.optimizer, state)
         return step.trace(state, frozen, self._data(mesh), *seeds)
 
-    def _data(self, mesh: Mesh) -> Placed:
+    def _data(self, mesh: Mesh) -> Batch:
         place, rows = sharding.micro_batches(mesh), self.batch // self.accumulate
         drawn = () if self.model.position_range is None else ('positions',)
         more = {*self.arrays, *drawn}
-        if not more:
-            return _array((self.accumulate, rows, self.length + 1), jnp.int32, place)
         shape = (self.accumulate, rows, self.length)
         dtypes = {name: jnp.float32 if name == 'weights' else jnp.int32 for name in more}
         integers = _array(shape, jnp.int32, place)

@@ -151,10 +151,15 @@ class Scope:
             rule = f'it must be a multiple of {other} = {heads}, or give {instead}'
             raise section.error('width', rule)
         head_dim = width // heads if head_dim is None else head_dim
+        found = data.tokenizer_of(config).vocab_size
+        asked = section.optional('vocab_size')
+        if asked is not None and section.at_least('vocab_size', 1) < found:
+            field = 'task' if isinstance(config, TaskData) else 'data'
+            raise section.error('vocab_size', f'{field}.tokenizer has {found} tokens')
         return model_config(
             section,
             head_dim=head_dim,
-            vocab_size=_vocab_size(section, config),
+            vocab_size=found if asked is None else asked,
             position=from_section(section['position'], train_length, section.path('position')),
             law=lam.given_from_section(
                 section.optional('law'),
@@ -198,13 +203,3 @@ def bos_of(section: Section, tokenizer: str) -> bool:
         return False
     with section.naming():
         return bool(data.prefix_of(data.load_tokenizer(tokenizer), bos))
-
-
-def _vocab_size(section: Section, config: RunData) -> int:
-    """The tokenizer's vocabulary, or a larger one that the config asks for."""
-    found = data.tokenizer_of(config).vocab_size
-    asked = section.optional('vocab_size')
-    if asked is not None and section.at_least('vocab_size', 1) < found:
-        field = 'task' if isinstance(config, TaskData) else 'data'
-        raise section.error('vocab_size', f'{field}.tokenizer has {found} tokens')
-    return found if asked is None else asked

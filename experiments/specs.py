@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from experiments.homes import check_home
 from nope import data
-from nope.data import DataConfig, RunData, TaskData
+from nope.data import DataConfig, TaskData
 from nope.identity import digest, plain
 
 # Raise when code changes what a run or an evaluation computes from the same spec, or a default.
@@ -70,16 +70,11 @@ def identifier(spec: Any) -> str:
     return digest(identity(spec))
 
 
+# Once for all specs that read the same data: it looks at thousands of files.
+_of_data = functools.lru_cache(maxsize=64)(data.identity)
+
+
 @functools.lru_cache(maxsize=1024)
 def identity(spec: Any) -> dict[str, Any]:
     """JSON-able content of a spec: what determines its result and nothing else."""
-    return {
-        'version': VERSION,
-        **plain(spec, dict.fromkeys((DataConfig, TaskData), _data_identity)),
-    }
-
-
-@functools.lru_cache(maxsize=64)
-def _data_identity(config: RunData) -> dict[str, Any]:
-    """As `data.identity`, once for all specs that read the same: it looks at thousands of files."""
-    return data.identity(config)
+    return {'version': VERSION, **plain(spec, dict.fromkeys((DataConfig, TaskData), _of_data))}

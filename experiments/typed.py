@@ -66,8 +66,8 @@ def joined(argv: Sequence[str]) -> list[str]:
 
 
 def place_of(config: Mapping[str, Any], path: str) -> Place | None:
-    """The entry that a path leads into, as `evals.NAME.FIELD` or `evals['NAME'].FIELD`; None where
-    it leads elsewhere or to no entry. Of names that fit, the longest is meant."""
+    """The entry of a path like `evals.NAME.FIELD` or `evals['NAME'].FIELD`; None for any other
+    path. Of names that fit, the longest is meant."""
     found = _PATH.fullmatch(path)
     if found is None or found[1] not in GROUPS or found[1] not in config:
         return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import hashlib
 import json
 from collections.abc import Callable, Mapping
@@ -13,9 +12,9 @@ from typing import Any
 def plain(value: Any, special: Mapping[type, Callable[[Any], Any]] | None = None) -> Any:
     """JSON-able form of a tree of dataclasses and tuples.
 
-    Fields that have their default are left out, so that a new field leaves values what they were
-    (and a default must not change), and fields marked `metadata={'identity': False}`. `special`
-    maps types to what stands for them.
+    Fields at their default are left out, so that a new field leaves identities alone; a default
+    must not change. Fields marked `metadata={'identity': False}` are left out too. `special` maps
+    types to what stands for them.
     """
     special = special or {}
     if type(value) in special:
@@ -35,11 +34,6 @@ def plain(value: Any, special: Mapping[type, Callable[[Any], Any]] | None = None
 
 def execution_fields(kind: type) -> frozenset[str]:
     """Fields of a dataclass that change speed or memory, not results, as their metadata say."""
-    return _execution_fields(kind)
-
-
-@functools.cache  # apart, since to mypy the type of a frozen dataclass is not hashable
-def _execution_fields(kind: type) -> frozenset[str]:
     fields = dataclasses.fields(kind)
     return frozenset(f.name for f in fields if not f.metadata.get('identity', True))
 
@@ -72,23 +66,3 @@ def _first_difference(wanted: Any, found: Any, path: str) -> str:
         if wanted == found
         else f'{path or "value"} is {wanted!r:.300} here and {found!r:.300} there'
     )
-
-
-def rebuild(value: Any, kinds: Mapping[str, type]) -> Any:
-    """The tree of dataclasses that `plain` made `value` from; what is left out has its default.
-
-    kinds: type name -> dataclass. ValueError for a type or a field that is not known.
-    """
-    if isinstance(value, list):
-        return tuple(rebuild(item, kinds) for item in value)
-    if not isinstance(value, Mapping):
-        return value
-    fields = dict(value)
-    name = fields.pop('type', None)
-    if name not in kinds:
-        raise ValueError(f'type is {name!r}; accepted: {", ".join(kinds)}')
-    known = {f.name for f in dataclasses.fields(kinds[name])}
-    for field in fields:
-        if field not in known:
-            raise ValueError(f'{name}.{field} is unknown; accepted: {", ".join(sorted(known))}')
-    return kinds[name](**{key: rebuild(item, kinds) for key, item in fields.items()})

@@ -215,8 +215,8 @@ def _parts(length: int) -> int:
 
 
 def _split(array_BT: jax.Array, chunk: int, parts: int) -> jax.Array:
-    """[B, T, ...] -> [chunks, B, chunk', ...]: of each part of the sequence a piece in every chunk,
-    chunk' the multiple of `parts` from `chunk` on; parts are padded with zeros."""
+    """[B, T, ...] -> [chunks, B, chunk', ...]. Every chunk has an equal piece of each part of the
+    sequence, padded with zeros; chunk' is `chunk` rounded up to a multiple of `parts`."""
     B, T = array_BT.shape[:2]
     inner = array_BT.shape[2:]
     piece = -(-chunk // parts)

@@ -63,9 +63,9 @@ class Pretrained:
     def open(
         cls, path: str | pathlib.Path, *, nope: bool = False, train_length: int | None = None
     ) -> Self:
-        """The model of a directory, on all devices of this machine. nope: its weights were trained
-        without the rotation that config.json speaks of. train_length: the length it was trained at,
-        in place of that of config.json. Errors as `nope.interop`."""
+        """The model of a directory, on all devices of this machine. nope: the weights were trained
+        without the rotation of config.json. train_length: replaces that of config.json. Errors as
+        `nope.interop`."""
         directory = interop.open_directory(paths.path(path))
         described = interop.describe(directory, position=NoPE() if nope else None)
         mesh = sharding.make_mesh(sharding.MeshConfig(fsdp=jax.device_count()))
@@ -136,10 +136,10 @@ class Pretrained:
         weight frozen (HeadScale, arXiv 2404.12224): AdamW with a tenth of the steps to warm up and
         a cosine to a tenth of the rate, no multiplier below `bound`.
 
-        T is what the model is to read, the length it was trained at or more. The search
-        starts from the multipliers of the model, or from `bound` where they are lower. ValueError
-        for shorter blocks, for a model with a lambda that follows the length or the position, and
-        for ids that it does not have.
+        T is what the model is to read, the length it was trained at or more. The search starts from
+        the multipliers of the model, or from `bound` where they are lower. ValueError for shorter
+        blocks, for a lambda that follows the length or the position, and for ids outside of the
+        vocabulary.
         """
         length, least = blocks.shape[1] - 1, self.described.train_length or 1
         if length < least:
@@ -157,7 +157,8 @@ class Pretrained:
             decay_steps=steps,
             bound=bound,
         )
-        rows = _rows(min(batch_size, len(blocks)), sharding.batch_parts(self.mesh))
+        parts = sharding.batch_parts(self.mesh)
+        rows = -(-min(batch_size, len(blocks)) // parts) * parts  # as many on every device
         config = TrainConfig((length,), rows, steps, optimizer)
 
         start = self.variables if bound is None else with_lam_from(self.variables, bound)
@@ -181,11 +182,11 @@ class Pretrained:
         return dataclasses.replace(self, variables=variables, searched_length=reached)
 
     def save(self, path: str | pathlib.Path, **export: Any) -> None:
-        """Writes a Hugging Face directory that stock `transformers` loads, lambda folded into the
-        query weights, with the files of the tokenizer and of generation that the model came with.
-        Its config names the longest sequences that lambda was searched on, but under dynamic NTK
-        and YaRN, where stock computes by the length it had. export: fields of
-        `nope.interop.Export`, as lam='scale_param'."""
+        """Writes a Hugging Face directory for stock `transformers`. Lambda is folded into the query
+        weights; the files of the tokenizer and of generation are copied. Its config names the
+        longest sequences that lambda was searched on, but under dynamic NTK and YaRN, where stock
+        computes by the length it had. export: fields of `nope.interop.Export`, as
+        lam='scale_param'."""
         interop.save(
             paths.path(path),
             self.variables,
@@ -207,11 +208,6 @@ class Pretrained:
                 f'the tokenizer of {self.path} has {used} tokens; the model has {size}'
             )
         return self.tokenizer
-
-
-def _rows(wanted: int, parts: int) -> int:
-    """As many, or more where every device has to have as many."""
-    return -(-wanted // parts) * parts
 
 
 def _batches(blocks: np.ndarray, size: int, seed: int, consumed: int) -> Iterator[Batch]:

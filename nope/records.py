@@ -1,11 +1,10 @@
 """Measurements as named arrays: what an evaluation leaves and a figure reads.
 
-A `Records` object is one evaluation of one model. Its arrays carry the names of their
-axes and a unit, so that a figure never has to know where a number came from. On disk it
-is a folder of three kinds of files: `records.npz` (exact arrays), `records.json` (format,
-attributes, axes, units) and, for people, one `<array>.csv` for every array of at most two axes but
-those of resamples. `records.json` has a checksum of `records.npz` and one of itself, so that
-damage, or arrays of other records, are refused.
+A `Records` object is one evaluation of one model. Its arrays carry the names of their axes and a
+unit, so that a figure never has to know where a number came from. On disk it is a folder:
+`records.npz` (exact arrays), `records.json` (format, attributes, axes, units) and, for people, one
+`<array>.csv` for every array of at most two axes without resamples. `records.json` has checksums of
+`records.npz` and of itself, so that damage and arrays of other records are refused.
 """
 
 from __future__ import annotations
@@ -105,7 +104,11 @@ def load(folder: pathlib.Path) -> Records:
     """Reads what `save` wrote. FileNotFoundError where the evaluation never finished, ValueError
     where it is of another format or damaged, naming the file."""
     path = folder / 'records.json'
-    description = _description(path)
+    description = files.read_json(path)
+    if description is None and not path.exists():
+        raise FileNotFoundError(f'{path} is missing: the evaluation never finished')
+    if not isinstance(description, dict):
+        raise _damaged(path, 'it describes nothing')
     found = description.get('format', 1)
     if found != FORMAT:
         raise ValueError(
@@ -126,16 +129,6 @@ def load(folder: pathlib.Path) -> Records:
         if k.startswith('coordinate/')
     }
     return Records(description['attributes'], measures, coordinates)
-
-
-def _description(path: pathlib.Path) -> dict[str, Any]:
-    """The object in records.json."""
-    description = files.read_json(path)
-    if description is None and not path.exists():
-        raise FileNotFoundError(f'{path} is missing: the evaluation never finished')
-    if not isinstance(description, dict):
-        raise _damaged(path, 'it describes nothing')
-    return description
 
 
 def _digest(description: Mapping[str, Any]) -> str:

@@ -133,8 +133,8 @@ def unbox(boxed: Any) -> Any:
 
 
 def micro_batches(mesh: Mesh) -> NamedSharding:
-    """Sharding of a batch's arrays [A, B / A, T] or [A, B / A, T + 1]: the batch alone (T + 1 is
-    rarely divisible; the activations' own constraint shards the sequence)."""
+    """Sharding of a batch's arrays [A, B / A, T]: the batch alone (the activations' own constraint
+    shards the sequence)."""
     return NamedSharding(mesh, PartitionSpec(None, ('data', 'fsdp')))
 
 

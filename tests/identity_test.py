@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from nope.identity import digest, first_difference, plain, rebuild
+from nope.identity import digest, first_difference, plain
 from nope.model import ModelConfig
 from nope.model.lam import LogLength
 from nope.positions import DynamicNTK, NoPE, Rotary
+from nope.runtime.sections import rebuild
 from tests import tiny
 
 

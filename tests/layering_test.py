@@ -228,15 +228,12 @@ def test_every_part_of_nope_has_a_layer() -> None:
     assert parts <= GROUND | LEAVES | LAYER_OF.keys()
 
 
-def test_nope_loads_without_cycles() -> None:
-    assert cycle(project_imports('nope')) == []
-
-
-def test_the_experiments_have_no_circle_however_it_is_hidden() -> None:
+@pytest.mark.parametrize('package', ['nope', 'experiments'])
+def test_there_is_no_circle_however_it_is_hidden(package: str) -> None:
     """Imports inside functions and under TYPE_CHECKING count too."""
     found = {
         module: [dataclasses.replace(i, on_load=True) for i in imports]
-        for module, imports in project_imports('experiments').items()
+        for module, imports in project_imports(package).items()
     }
     assert len(found) > 50
     assert cycle(found) == []

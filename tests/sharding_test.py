@@ -35,7 +35,7 @@ def stepped(
 ) -> tuple[TrainState, Metrics]:
     """One training step from the shared variables, spread over `mesh`."""
     variables = tiny.spread(tiny.varied_lam(model), model, mesh)
-    data = tiny.tokens(8, 17) if data is None else data
+    data = Batch.of_blocks(tiny.tokens(8, 17)) if data is None else data
     with sharding.use(mesh):
         state, frozen = fresh_state(variables, OPTIMIZER, mesh)
         placed = jax.tree.map(lambda leaf: leaf.sharding, state)
@@ -80,12 +80,12 @@ def test_a_step_is_the_same_on_every_mesh(shape: tuple[int, ...]) -> None:
 
 def test_the_gradient_of_rows_that_the_mesh_does_not_divide_is_that_of_one_device() -> None:
     """Three rows over two devices, the embedding over two others."""
-    blocks = tiny.tokens(3, 17)
+    batch = Batch.of_blocks(tiny.tokens(3, 17))
 
     def gradient(mesh: jax.sharding.Mesh) -> Variables:
         with sharding.use(mesh):
             of_variables = jax.jit(jax.grad(functools.partial(batch_loss, MODEL)))
-            return of_variables(fresh_variables(MODEL, mesh, 0), blocks)
+            return of_variables(fresh_variables(MODEL, mesh, 0), batch)
 
     mesh = sharding.make_mesh(MeshConfig(1, 2, 2, 1), jax.devices()[:4])
     tiny.assert_close(gradient(mesh), gradient(tiny.mesh()), rtol=1e-4, atol=1e-6)
@@ -210,8 +210,6 @@ def test_placed_blocks_are_split_by_row() -> None:
     rows = sharding.put(blocks, sharding.rows(mesh))
     np.testing.assert_array_equal(rows, blocks)
     assert rows.addressable_shards[0].data.shape == (2, 17)
-    micro = sharding.place_micro_batches(mesh, 2, 8, blocks)
-    assert micro.addressable_shards[0].data.shape == (2, 1, 17)
 
 
 def test_a_placed_batch_is_split_by_row() -> None:

@@ -45,7 +45,6 @@ KEPT = (
     'tests/tools/bench/theorems_test.py::test_both_theorems_are_measured_and_drawn',
     'tests/training/entropy_test.py::test_micro_batches_make_one_batch',
     'tests/training/entropy_test.py::test_no_label_is_read',
-    'tests/training/step_test.py::test_a_plain_step_is_what_it_has_always_been',
     'tests/training/step_test.py::test_a_straight_through_search_sees_lambda_clamped',
     'tests/training/step_test.py::test_one_step',
     'tests/training/tasks_test.py::test_a_stopped_run_on_a_task_goes_on_bitwise',

@@ -17,7 +17,7 @@ from experiments.report.workfolder import RunFolder, WorkFolder, relative
 
 MOST_POINTS = 160
 LAST_ROWS = 5  # the final loss is the mean of so many
-# Of each layer, NAME/LAYER in a row (`nope.training.monitor`).
+# Of each layer, NAME/LAYER in a row (`nope.training.stepping.attention_metrics`).
 MONITORS = {'entropy': 'Attention entropy, nats', 'max_logit': 'Largest attention logit'}
 MONITOR_POINTS, MOST_LAYERS = 40, 8
 

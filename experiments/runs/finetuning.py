@@ -30,8 +30,7 @@ def from_entry(
         raise entry.error('init', 'its heads are silenced; name the run that it starts from')
     model = init.model
     if 'model' in entry:
-        changes = Section(entry.path('model'), entry.inner('model'), scope.ledger)
-        changes.only(('position',))
+        changes = entry.below('model').only(('position',))
         if 'position' in changes:
             field, weights = changes.path('position'), tasks.trained_weights(init)
             read = tasks.length_read(weights.data, weights.typed.task, init.train_length)
@@ -71,9 +70,9 @@ def from_entry(
 def _order(
     entry: Section, init: Source, model: ModelConfig, find: Callable[[str, str], HeadScores]
 ) -> HeadScores | None:
-    """The scores by which the heads of every layer are put in order, the most local ones first,
-    where a split then makes them local; None to leave them as they are. ValueError where no split
-    would tell them apart, or something already does."""
+    """The scores that order the heads of every layer, the most local ones first, before a split
+    makes these local. None leaves the order. ValueError where no split would tell them apart, or
+    something already does."""
     name = entry.named('heads_from', 'an eval of kind attention_shape')
     if name is None:
         return None

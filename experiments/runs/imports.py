@@ -13,7 +13,6 @@ from experiments.runs.directories import check_init
 from experiments.runs.spec import ImportSpec, Typed
 from experiments.scope import Scope
 from nope import data, interop
-from nope.data import DataConfig
 from nope.identity import execution_fields
 from nope.interop import Described, Directory
 from nope.model import ModelConfig
@@ -46,9 +45,17 @@ def from_entry(scope: Scope, entry: Section) -> ImportSpec:
         _check_position(position, described, field, directory)
         with changes.naming():
             described = interop.describe(directory, position=position)
-    elif _asks_for_nope(scope) and not any(described.model.without_position):
-        _say_position(described.model.describe_position(), where, path)
-    _check_tokenizer(config, described, directory)
+    else:
+        section = scope.section('model')
+        asked = 'position' in section and section.inner('position') == {'kind': 'none'}
+        if asked and not any(described.model.without_position):
+            _say_position(described.model.describe_position(), where, path)
+    found = data.ids_in_use(data.load_tokenizer(config.tokenizer))
+    if found > described.model.vocab_size:
+        raise ValueError(
+            f'data.tokenizer has {found} tokens; the model in {path} has '
+            f'{described.model.vocab_size}'
+        )
     if described.train_length not in (None, scope.length):
         _say_length(described.train_length, scope.length, path)
     section = scope.section('model').changed(dict(changes.without('position')), changes.name)
@@ -87,11 +94,6 @@ def _changes(scope: Scope, entry: Section) -> Section:
     return Section(where, found, scope.ledger)
 
 
-def _asks_for_nope(scope: Scope) -> bool:
-    section = scope.section('model')
-    return 'position' in section and section.inner('position') == {'kind': 'none'}
-
-
 def _check_position(
     position: Position, described: Described, field: str, directory: Directory
 ) -> None:
@@ -112,15 +114,6 @@ def _say_position(found: str, where: str, path: str) -> None:
         path,
         found,
     )
-
-
-def _check_tokenizer(config: DataConfig, described: Described, directory: Directory) -> None:
-    found = data.ids_in_use(data.load_tokenizer(config.tokenizer))
-    if found > described.model.vocab_size:
-        raise ValueError(
-            f'data.tokenizer has {found} tokens; the model in {directory.path} has '
-            f'{described.model.vocab_size}'
-        )
 
 
 @functools.lru_cache(maxsize=8)

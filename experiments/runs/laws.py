@@ -9,7 +9,6 @@ from experiments.config import Section
 from experiments.models import coefficient
 from experiments.runs import tasks
 from experiments.runs.spec import LawSpec, SilencedSpec, Source, TemperatureSpec
-from experiments.scope import Scope
 from nope.data import RunData, TaskData
 from nope.data.tasks import training_extents
 from nope.model import lam
@@ -24,10 +23,10 @@ class Law(NamedTuple):
     coefficient: lam.Coefficient
 
 
-def from_entry(scope: Scope, entry: Section, init: Source) -> LawSpec:
+def from_entry(entry: Section, init: Source) -> LawSpec:
     """The model that the entry starts from under a law; nothing is trained. ValueError where its
     lambda was set already."""
-    section = _section(scope, entry).only(('form', 'coefficient'))
+    section = entry.below('lam').only(('form', 'coefficient'))
     weights = tasks.trained_weights(init)
     law = read(section, weights.data, weights.typed.task, init.train_length, init.model.head_dim)
     check_replaceable(entry, init)
@@ -35,11 +34,11 @@ def from_entry(scope: Scope, entry: Section, init: Source) -> LawSpec:
 
 
 def in_training(
-    scope: Scope, entry: Section, data: RunData, train_length: int, head_dim: int
+    entry: Section, data: RunData, train_length: int, head_dim: int
 ) -> tuple[Law, bool]:
     """The law that a model is pre-trained under, and whether its coefficients are trained with the
     weights, from the given ones on; else they stay as they are."""
-    section = _section(scope, entry).only(('form', 'coefficient', 'trained'))
+    section = entry.below('lam').only(('form', 'coefficient', 'trained'))
     trained = section.get('trained', False)
     if not isinstance(trained, bool):
         raise section.error('trained', 'accepted: True or False')
@@ -55,11 +54,6 @@ def in_training(
             f'up to {longest} tokens, and its coefficient would stay as it is',
         )
     return law, trained
-
-
-def _section(scope: Scope, entry: Section) -> Section:
-    """The entry's fields for the law."""
-    return Section(entry.path('lam'), entry.inner('lam'), scope.ledger)
 
 
 def read(section: Section, data: RunData, task: str, train_length: int, head_dim: int) -> Law:
@@ -92,9 +86,9 @@ def check_replaceable(entry: Section, init: Source) -> None:
 
 
 def trained_with(entry: Section, run: Source) -> lam.Form:
-    """The form of lambda under which the weights of the model that an entry starts from were
-    trained. ValueError where a law was given to it since, heads were silenced, or its weights were
-    tuned under a lambda that was searched before."""
+    """The form of lambda that an entry's starting point was trained under. ValueError where a law
+    was given to it since, heads were silenced, or its weights were tuned under a lambda that was
+    searched before."""
     while isinstance(run, TemperatureSpec):
         run = run.init
     if isinstance(run, LawSpec):

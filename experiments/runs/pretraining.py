@@ -33,7 +33,7 @@ def from_entry(scope: Scope, entry: Section) -> RunSpec:
     model = _with_random_positions(scope, section, model, config, length)
     law, trains = None, 'params'
     if 'lam' in entry:
-        law, trained = laws.in_training(scope, entry, config, length, model.head_dim)
+        law, trained = laws.in_training(entry, config, length, model.head_dim)
         model = dataclasses.replace(model, lam=law.form)
         trains = 'all' if trained else trains
     model, earlier = _dropped(entry, model, steps)
@@ -87,8 +87,9 @@ def _validation(section: Section, config: RunData, *, dropped: bool) -> Validati
 
 
 def _dropped(entry: Section, model: ModelConfig, steps: int) -> tuple[ModelConfig, Earlier | None]:
-    """The model that a run ends with, and the one that it begins with where it drops the encoding
-    of positions after the share `drop_at` of its steps (DroPE, arXiv 2512.12167, in one run)."""
+    """The model at the end of a run, and the one at its beginning. They differ where the run drops
+    its position encoding after the share `drop_at` of its steps (DroPE, arXiv 2512.12167, in one
+    run)."""
     share = entry.optional('drop_at') if 'drop_at' in entry else None
     if share is None:
         return model, None

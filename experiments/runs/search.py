@@ -26,8 +26,8 @@ FIELDS = ('init', 'nope', 'own_tokenizer', 'model', 'data', 'task', 'search')
 def from_entry(
     scope: Scope, entry: Section, init: Source, grid: Callable[[str, str], MultiplierChoice]
 ) -> RunSpec:
-    """A run that trains lambda alone: of a model that was trained under a law a second form, which
-    multiplies that law. grid: finds the evaluation that `start_from` names."""
+    """A run that trains lambda alone. On a model that was trained under a law it trains a second
+    form, which multiplies that law. grid: finds the evaluation that `start_from` names."""
     trained = trained_with(entry, init)
     section = scope.section('search', entry)
     lengths = scope.training_lengths(section, init.train_length)
@@ -65,7 +65,7 @@ def from_entry(
     with section.naming():
         train = TrainConfig(lengths, section['batch_size'], steps, optimizer)
     return RunSpec(
-        model=_model(scope, entry, init, lam.Product(trained, form) if on_law else form),
+        model=_model(entry, init, lam.Product(trained, form) if on_law else form),
         data=tasks.later_data(scope, entry, init, train.block),
         train=train,
         seed=scope.seed,
@@ -80,8 +80,8 @@ def from_entry(
 def _entropy_length(
     scope: Scope, section: Section, lengths: tuple[int, ...], weights: Source
 ) -> int | None:
-    """The training length of a search whose objective is entropy, of a task that of its prompts;
-    None of one whose loss counts. weights: the run that trained them last."""
+    """The training length of a search by entropy, on a task that of its prompts; None for a search
+    by loss. weights: the run that trained them last."""
     objective = section['objective']
     if objective not in OBJECTIVES:
         raise section.error('objective', one_of(OBJECTIVES))
@@ -100,13 +100,12 @@ def _entropy_length(
     return train_length
 
 
-def _model(scope: Scope, entry: Section, init: Source, form: lam.Form) -> ModelConfig:
+def _model(entry: Section, init: Source, form: lam.Form) -> ModelConfig:
     """The frozen model under that form, which may act on other heads than before."""
     model = dataclasses.replace(init.model, lam=form)
     if 'model' not in entry:
         return model
-    changes = Section(entry.path('model'), entry.inner('model'), scope.ledger)
-    changes.only(('lam_layers',))
+    changes = entry.below('model').only(('lam_layers',))
     if isinstance(form, lam.Product) and changes['lam_layers'] != init.model.lam_layers:
         raise changes.error(
             'lam_layers',

@@ -44,8 +44,8 @@ class Typed:
 class ImportSpec(Spec):
     """A model of another library, read from a Hugging Face directory.
 
-    path: where it is. fingerprint: which it is (`nope.interop.fingerprint`). data, seed: of the
-    windows it is measured on. train_length: the length it was trained at. dtype: of its tensors.
+    path: of its directory. fingerprint: of its content (`interop.fingerprint`). data, seed: of the
+    windows that measure it. train_length: as it was trained. dtype: of its tensors.
     """
 
     path: str = dataclasses.field(metadata={'identity': False})
@@ -174,9 +174,9 @@ class RunSpec(Spec):
         return None if self.init is None else self.train.block
 
     def compute(self, compute: Compute) -> Compute:
-        """Means of its execution: a number of micro-batches that the config gives is
-        pre-training's; of a search and of fine-tuning, which have few sequences but where they go
-        on in the batches of the pre-training, it is found."""
+        """Means of its execution. A given number of micro-batches holds for pre-training. Searches
+        and fine-tuning have few sequences and find their own, unless they go on in the batches of
+        the pre-training."""
         if self.init is None or compute.accumulate is None:
             return compute
         return dataclasses.replace(compute, accumulate=1)

@@ -25,8 +25,8 @@ _CHOSEN = ('longest', 'shortest', 'symbols', 'scratchpad', 'path', *_SIZES)  # b
 def data_of(scope: Scope, entry: Section) -> TaskData:
     """The data set of the task that the section and the run's changes of it name.
 
-    ValueError, naming the field, for a task that there is not, for a field that a run gives and its
-    task has not, and for values that do not fit.
+    ValueError, naming the field, for an unknown task, for a field that the run's task has not, and
+    for values that do not fit.
     """
     if 'data' in entry:
         raise entry.error('data', f'{entry.path("task")} says what the run reads; give one of them')
@@ -87,9 +87,8 @@ def form_of(
 
 
 def length_read(data: RunData, task: str, train_length: int) -> int:
-    """Tokens of the longest sequence that weights trained on `data` have read: L of text in
-    sequences of `train_length` tokens; of a task, whose rows are padded, the longest example. task:
-    its field."""
+    """Tokens of the longest training sequence. Text has `block` tokens; a task, whose rows are
+    padded, its longest example. task: its field."""
     if not isinstance(data, TaskData):
         return train_length
     with reading_task(task):
@@ -111,8 +110,8 @@ def check_unpadded(data: RunData, model: ModelConfig, field: str) -> None:
 
 
 def check_extents(spec: RunSpec, data: TaskData) -> None:
-    """ValueError for a search of lambda on a task in whose examples it cannot act, or by entropy on
-    prompts that training had."""
+    """ValueError for a search of lambda that no example is long enough for, or by entropy on
+    prompts as short as those of training."""
     extents, length = training_extents(data), spec.train.optimizer.entropy_length
     if length is not None and extents.shortest_prompt <= length:
         raise ValueError(

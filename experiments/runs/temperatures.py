@@ -6,18 +6,16 @@ import dataclasses
 
 from experiments.config import Section
 from experiments.runs.spec import Source, TemperatureSpec
-from experiments.scope import Scope
 from nope.runtime.errors import one_of
 
 FIELDS = ('init', 'model')
 WITHOUT_WEIGHTS = 'none', 'entropy'  # of the values of `temperature`
 
 
-def from_entry(scope: Scope, entry: Section, init: Source) -> TemperatureSpec:
+def from_entry(entry: Section, init: Source) -> TemperatureSpec:
     """The model that the entry starts from at the temperature of its `model`; nothing is trained.
     ValueError where it has none that can be exchanged."""
-    changes = Section(entry.path('model'), entry.inner('model'), scope.ledger)
-    changes.only(('temperature',))
+    changes = entry.below('model').only(('temperature',))
     if 'temperature' not in changes:
         raise changes.error('temperature', f'it is missing; {one_of(WITHOUT_WEIGHTS)}')
     wanted = changes['temperature']

@@ -1,12 +1,11 @@
 """Contents of one Orbax checkpoint: composed and sealed when it is saved, verified when it is read.
 
-A checkpoint has the item `arrays`, a tree of `params`, `lam` and `opt_state`, each of which can be
-read without the others (an item of its own for each would make a save take three times as long to
-start), and three JSON documents: `data` (examples consumed), `config` (what the run is) and
-`checksums`, of every array, of the other two documents and of itself. Of a search of lambda the
-arrays are `lam` and `opt_state`; of its base model, whose weights are saved with the run that
-trained them, it has the checksums. Orbax notices an interrupted save; it does not notice bytes that
-change afterwards. The checksums do.
+A checkpoint has one item `arrays`, a tree of `params`, `lam` and `opt_state`. Each can be read
+alone; as items of their own they would make a save start three times as late. It has three JSON
+documents: `data` (examples consumed), `config` (the run) and `checksums` of every array, of the
+other two documents and of itself. A search of lambda saves `lam` and `opt_state`, and the checksums
+of its base model, whose weights are saved with the run that trained them. Orbax notices an
+interrupted save; it does not notice bytes that change afterwards. The checksums do.
 """
 
 from __future__ import annotations
@@ -17,10 +16,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from etils import epath
 
-from nope.checkpoints.checksums import checksums
 from nope.checkpoints.errors import CheckpointError, OtherRunError
 from nope.identity import digest, first_difference
 from nope.runtime import processes
@@ -63,8 +62,7 @@ class Contents:
     def stand_on(self, base: Arrays) -> None:
         """Sets the base model: arrays that the saved ones belong to and that are saved elsewhere.
 
-        Every save keeps their checksums. A checkpoint with other ones is refused, be they of its
-        base model or, where such arrays were saved with it, of those.
+        Every save keeps their checksums. A checkpoint with other ones is refused.
         """
         self._base = checksums(base)
 
@@ -128,8 +126,7 @@ class Contents:
                 f'the checkpoint of step {step} in {self._folder} has no {", ".join(lacking)}'
                 + (': a search is saved without its base model' if elsewhere else '')
             )
-        known = saved | base
-        different = [path for path, value in self._base.items() if known.get(path) != value]
+        different = [path for path, value in self._base.items() if base.get(path) != value]
         if different:
             raise OtherRunError(
                 f'the checkpoint of step {step} in {self._folder} belongs to another base model, '
@@ -153,8 +150,8 @@ class Contents:
         return {name: found[name] for name in JSON_ITEMS}
 
     def _load(self, step: int, asked: Mapping[str, Any]) -> Any:
-        """Items of a checkpoint. What cannot be read is tried a second time: storage may fail for a
-        moment, and what is damaged stays so."""
+        """Items of a checkpoint. A failed read is tried once more: storage may fail for a
+        moment."""
         try:
             return self._load_once(step, asked)
         except Exception as error:  # Orbax's, TensorStore's or the system's
@@ -182,3 +179,34 @@ def _is_in(name: str, path: str) -> bool:
 def _sealed(sums: dict[str, Any]) -> dict[str, Any]:
     """Checksums with one of their own."""
     return sums | {SEAL: digest(sums)}
+
+
+def checksums(tree: Any) -> dict[str, int]:
+    """Leaf path -> a 32-bit checksum of its bits, computed where the leaf lives.
+
+    The sum over elements of bits * (2 * index + 1), modulo 2^32. Integer addition gives the same
+    result in any order and on any sharding. An odd factor is invertible, so no single changed
+    element can hide.
+    """
+    leaves = jax.tree_util.tree_leaves_with_path(tree)
+    sums = jax.device_get(_checksums([leaf for _, leaf in leaves]))
+    return {
+        jax.tree_util.keystr(path): int(value)
+        for (path, _), value in zip(leaves, sums, strict=True)
+    }
+
+
+def _checksum(leaf: jax.Array) -> jax.Array:
+    unsigned = {1: jnp.uint8, 2: jnp.uint16, 4: jnp.uint32}[leaf.dtype.itemsize]
+    bits = jax.lax.bitcast_convert_type(leaf, unsigned).astype(jnp.uint32)
+    weight = jnp.uint32(1)
+    stride = 1
+    for axis in reversed(range(bits.ndim)):  # row-major index without a reshape
+        index = jax.lax.broadcasted_iota(jnp.uint32, bits.shape, axis)
+        weight = weight + index * jnp.uint32((2 * stride) % 2**32)
+        stride *= bits.shape[axis]
+    return jnp.sum(bits * weight, dtype=jnp.uint32)
+
+
+# One program for all leaves of a tree.
+_checksums = jax.jit(functools.partial(jax.tree.map, _checksum))

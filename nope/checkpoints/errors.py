@@ -18,7 +18,7 @@ class OtherRunError(CheckpointError):
 
 
 def is_shortage(error: BaseException | None) -> bool:
-    """Whether memory, of the host or of a device, ran out, which is no damage of what was read."""
+    """Whether the host or a device ran out of memory: no damage of the file."""
     while error is not None:
         if isinstance(error, MemoryError):
             return True

@@ -4,10 +4,10 @@
 `only_writer` takes the lease on a folder in a bucket.
 
 A machine may be too slow for its heartbeats, a process stopped and continued, a laptop asleep, and
-storage may answer after minutes. So whoever waits counts only time in which it looked regularly;
-whoever holds the lease writes a heartbeat only just after it has seen its own; and one that was
-taken over finds out at its next `check`, before it writes anything else. Storage that compares
-before it writes would leave no gap; files do not.
+storage may answer after minutes. So a waiting process counts only time in which it looked
+regularly. The holder writes a heartbeat only just after it has seen its own. One that was taken
+over finds out at its next `check`, before it writes anything else. Storage that compares before it
+writes would leave no gap; files do not.
 """
 
 from __future__ import annotations
@@ -35,8 +35,6 @@ log = logging.getLogger(__name__)
 LOCK = '.checkpoints.lock'
 BEAT = 10.0  # seconds between heartbeats
 SETTLING = 2.0  # seconds for two that start at once to see each other
-
-_MOST_PID = 2**31 - 1
 
 
 class LostLeaseError(OSError):
@@ -99,10 +97,10 @@ _sightings: dict[str, _Sighting] = {}
 class Lease:
     """Heartbeat lease on `path`, a small JSON file, for the length of a `with` block.
 
-    Waits for the current holder: until it releases the lease, until its heartbeats stop for
-    `silence` seconds, or not at all where its process is known to have ended. Without `wait` a
-    lease that is held raises BusyError at once. A process that slept for longer than `silence` may
-    lose its lease; `check` tells.
+    Waits until the holder releases the lease or its heartbeats stop for `silence` seconds. A
+    process that is known to have ended is not waited for. Without `wait` a lease that is held
+    raises BusyError at once. A process that slept for longer than `silence` may lose its lease;
+    `check` tells.
     """
 
     def __init__(
@@ -174,8 +172,8 @@ class Lease:
 
     def _silent_for(self, seen: dict[str, Any], now: float) -> float:
         """Seconds for which the file, looked for at `now`, has said the same. Between two looks no
-        more than a beat counts: what kept this process from looking, be it a stop, a slow machine
-        or slow storage, may have kept the holder from its heartbeats."""
+        more than a beat counts. A stop, a slow machine or slow storage may have kept both this
+        process and the holder."""
         last = _sightings.get(str(self._path))
         silent = 0.0
         if last is not None and last.said == seen:
@@ -230,17 +228,11 @@ class Lease:
             files.write_text(pathlib.Path(self._path), text)
 
     def _read(self) -> dict[str, Any] | None:
-        """The file, or None where there is none. One that is damaged is the sign of a holder of
-        whom nothing else is known."""
+        """The file, which is whole or absent; None where there is none."""
         try:
-            content = self._path.read_bytes()
+            return json.loads(self._path.read_bytes())
         except FileNotFoundError:
             return None
-        try:
-            found = files.parse_json(content.decode())
-        except ValueError:
-            found = None
-        return found if isinstance(found, dict) else {'damaged': f'{self._path}: {content[:80]!r}'}
 
     def _is_mine(self, found: dict[str, Any] | None) -> bool:
         return found is not None and found.get('token') == self._mine['token']
@@ -269,9 +261,7 @@ def _is_gone(found: dict[str, Any]) -> bool:
     """True where the file's writer ran on this machine and has ended."""
     if any(found.get(key) != value for key, value in _here().items()):
         return False
-    pid = found.get('pid')
-    if type(pid) is not int or not 0 < pid <= _MOST_PID:
-        return False
+    pid = found['pid']
     if pid == os.getpid():  # a number that was given anew, as in containers
         return True
     try:
@@ -286,6 +276,4 @@ def _is_gone(found: dict[str, Any]) -> bool:
 def _name(found: dict[str, Any] | None) -> str:
     if found is None:
         return 'someone who has ended since'
-    if 'damaged' in found:
-        return f'whoever wrote what is no lease ({found["damaged"]}; remove it if no one is)'
     return f'process {found.get("pid")} of {found.get("host")}'

@@ -11,8 +11,14 @@ from typing import Any, NamedTuple
 
 from nope.checkpoints import folders
 from nope.checkpoints.best import Best, BestStays, best_of
-from nope.checkpoints.checksums import checksums
-from nope.checkpoints.contents import ARRAYS, JSON_ITEMS, Arrays, Contents, arrays_handler
+from nope.checkpoints.contents import (
+    ARRAYS,
+    JSON_ITEMS,
+    Arrays,
+    Contents,
+    arrays_handler,
+    checksums,
+)
 from nope.checkpoints.errors import CheckpointError, OtherRunError, UnwritableError, is_shortage
 from nope.runtime import processes
 from nope.runtime.errors import brief
@@ -34,10 +40,10 @@ class Restored(NamedTuple):
 class Checkpoints:
     """The checkpoints of one run, in one folder: here, or a bucket's as gs://BUCKET/FOLDER.
 
-    keep: how many of the newest stay. permanent: steps that stay whatever comes later; the best one
-    stays too (`nope.checkpoints.best`), until there is a better.
-    config: JSON-able description of the run; a checkpoint with another one is refused.
-    clean: removes what killed saves have left, for the one that writes here (not in a bucket).
+    keep: number of newest ones that stay. permanent: steps that stay whatever comes later. The best
+    one stays until there is a better (`nope.checkpoints.best`). config: JSON-able description of
+    the run; a checkpoint with another one is refused. clean: removes remains of killed saves, for
+    the one writer (not in a bucket).
     """
 
     def __init__(
@@ -129,12 +135,11 @@ class Checkpoints:
     def restore(self, target: Arrays) -> Restored | None:
         """The newest whole checkpoint, its arrays onto the shardings of `target`.
 
-        None where there is none yet. A damaged one is set aside in `damaged/` with a warning
-        and the one before it is taken. CheckpointError where one belongs to another run, there is
-        not enough memory, or none of them can be read, be it for damage or for storage that fails:
-        nothing is moved then. Its data name the best step only where that has a whole checkpoint: a
-        damaged one is set aside too, and one before a damaged newest may have gone when that was
-        saved.
+        None where there is none yet. A damaged one is set aside in `damaged/` with a warning and
+        the one before it is taken. CheckpointError for one of another run, for too little memory,
+        and where none can be read, be it damaged or unreachable. Nothing is moved then. Its data
+        name the best step only while that has a whole checkpoint. A damaged best one is set aside
+        too; the save of a damaged newest may have removed an older best.
         """
         steps = self.steps()
         self._check_kind(steps)
@@ -215,9 +220,9 @@ class Checkpoints:
         return None if found is None else Best(*found)
 
     def _damaged_best(self, step: int, target: Arrays) -> dict[int, Exception]:
-        """The best step that the checkpoint of `step` names, and why those arrays of `target` that
-        readers of it ask for cannot be read; {} where they can, or have no checkpoint, or where
-        storage fails, after which it may be whole."""
+        """The damage of the best step that the checkpoint of `step` names, in those arrays of
+        `target` that its readers ask for. {} for a whole or missing one, and for storage that
+        fails."""
         best = self._best_at(step)
         if best is None or best.step == step or best.step not in self.steps():
             return {}

@@ -10,14 +10,13 @@ import numpy as np
 class Batch(NamedTuple):
     """One training batch, all arrays [B, T], or [A, B / A, T] once cut into micro-batches.
 
-    tokens, targets: int32; the model reads token t and is to predict target t.
-    weights: float32 >= 0, of each target in the loss (0 for padding or a prompt); None: all 1.
-    segments: int32 document numbers; a token attends to its own segment only; None: one document.
-    positions: int32, 0-based, for the position encoding; None: 0 .. T - 1.
+    tokens, targets: int32; the model reads token t and predicts target t.
+    weights: float32 >= 0 of each target in the loss (0 for padding or a prompt); None for 1.
+    segments: int32 document numbers. A token attends to its own segment only; None for one.
+    positions: int32, 0-based, for the position encoding; None for 0 to T - 1.
 
-    A batch of tokens and targets alone is plain next-token prediction: target t is token t + 1.
-    Other targets come with weights. Which arrays are None is the same in all batches of a run.
-    The arrays are NumPy's on the host and JAX's on devices; a NamedTuple is a pytree.
+    Plain next-token prediction fills tokens and targets only. Which arrays are None is the same in
+    all batches of a run. The arrays are NumPy's on the host and JAX's on devices.
     """
 
     tokens: Any
@@ -36,10 +35,10 @@ class Batch(NamedTuple):
         """Next-token prediction in blocks whose documents do not see each other.
 
         blocks: int32 [..., T + 1]. begins: bool [..., T + 1], whether a token is the first one of
-        its document. Segments number the documents of a block from 0, and positions count from a
-        document's first token in the block, which of the block's first document may be any. The
-        target behind the last token of a document is the next document's first one, of which the
-        tokens that the model sees say nothing: its weight is 0, all others' 1.
+        its document. Segments number the documents of a block from 0. Positions count from a
+        document's first token in the block, which may be any token of the block's first document. A
+        document's last token cannot predict the next document's first one: that target has weight
+        0, all others 1.
         """
         inner = begins[..., :-1].copy()
         inner[..., 0] = False
@@ -49,21 +48,6 @@ class Batch(NamedTuple):
             segments=np.cumsum(inner, axis=-1, dtype=np.int32),
             positions=at - np.maximum.accumulate(np.where(inner, at, 0), axis=-1),
         )
-
-    @property
-    def plain(self) -> bool:
-        """Whether there are tokens and targets only."""
-        return self.weights is None and self.segments is None and self.positions is None
-
-    def blocks(self) -> np.ndarray:
-        """The blocks [..., T + 1] of a plain batch on the host. ValueError for targets that are not
-        the next tokens."""
-        if not np.array_equal(self.tokens[..., 1:], self.targets[..., :-1]):
-            raise ValueError(
-                'targets of a batch without weights are not its next tokens; a batch with other '
-                'targets has weights'
-            )
-        return np.concatenate([self.tokens, self.targets[..., -1:]], axis=-1)
 
     def first(self, length: int) -> Batch:
         """The first `length` positions of every sequence."""

@@ -131,14 +131,12 @@ def _compiled(source: str) -> jinja2.Template:
     environment = jinja2.sandbox.ImmutableSandboxedEnvironment(
         trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, 'jinja2.ext.loopcontrols']
     )
-    environment.filters['tojson'] = _to_json
+    environment.filters['tojson'] = lambda value, ensure_ascii=False, indent=None, **more: (
+        json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, **more)
+    )
     environment.globals['raise_exception'] = _refuse
     environment.globals['strftime_now'] = lambda form: datetime.datetime.now().strftime(form)
     return environment.from_string(source)
-
-
-def _to_json(value: Any, ensure_ascii: bool = False, indent: int | None = None, **more: Any) -> str:
-    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, **more)
 
 
 def _refuse(message: str) -> None:

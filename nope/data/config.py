@@ -1,4 +1,4 @@
-"""Data of a run as a frozen value: a mixture of sources read through one tokenizer."""
+"""Data of a run as a frozen value: a mixture of sources, or one synthetic task (`TaskData`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from typing import Any
 from nope.data import sources
 from nope.data.prefix import prefix_of
 from nope.data.sources import Source, Stdlib
-from nope.data.tokenizers import load_tokenizer
+from nope.data.tasks.config import TaskData
+from nope.data.tokenizers import Tokenizer, load_tokenizer
 from nope.runtime.errors import FieldError
 
 DEFAULT_SOURCE = 'stdlib'  # what `data.source` is where nobody chose it
@@ -161,10 +162,17 @@ def _mixture(
 _PAIRS = ([str, float], [str, int])
 
 
-def identity(config: DataConfig) -> dict[str, Any]:
-    """Identity of a run's data, for the run's content hash: the sources' content identities
-    and weights and the tokenizer's fingerprint. Reads every source's files (see
-    `digest.of_file`); holds no paths and no times. Errors as `Source.identity`."""
+RunData = DataConfig | TaskData
+
+
+def identity(config: RunData) -> dict[str, Any]:
+    """Identity of a run's data for its content hash, without paths and times.
+
+    Text has the sources' content identities and weights and the tokenizer's fingerprint. Reads
+    every source's files (see `digest.of_file`). Errors as `Source.identity`.
+    """
+    if isinstance(config, TaskData):
+        return config.identity()
     alone = len(config.sources) == 1
     return {
         'sources': [
@@ -178,8 +186,17 @@ def identity(config: DataConfig) -> dict[str, Any]:
     }
 
 
-def describe(config: DataConfig) -> str:
+def tokenizer_of(config: RunData) -> Tokenizer:
+    """The tokenizer that a run reads its data through."""
+    if isinstance(config, TaskData):
+        return config.load_tokenizer()
+    return load_tokenizer(config.tokenizer)
+
+
+def describe(config: RunData) -> str:
     """The data in a few words: 'Python standard library sources, bytes'."""
+    if isinstance(config, TaskData):
+        return config.describe()
     names = [source.describe() for source in config.sources]
     if len(names) > 1:
         total = sum(config.weights)

@@ -28,9 +28,9 @@ def of_json(value: Any) -> str:
 def of_file(path: pathlib.Path) -> str:
     """Digest of a file's size and content; not of its name or times.
 
-    Files of at most 64 MiB are read whole. Of a larger one, 64 evenly spaced samples of
-    1 MiB count, the first and the last one included: enough to tell corpora apart without
-    reading terabytes at every start.
+    Files of at most 64 MiB are read whole. A larger one counts by 64 evenly spaced samples of 1
+    MiB, the first and the last included. They tell corpora apart without reading terabytes at every
+    start.
     """
     status = path.stat()
     return _of_file(path, status.st_size, status.st_mtime_ns)

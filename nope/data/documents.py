@@ -21,7 +21,7 @@ class Documents(Sequence[np.ndarray]):
     There is no EOS.
 
     name: of the corpus, 'pg19'.
-    description: the same with what is in it, for captions and messages.
+    description: name and content, for captions and messages.
     lengths: int64 [documents], tokens of each.
     prefix: ids that stand before each document and belong to it or, unless `once`, in place of the
         first ones of every window.
@@ -96,9 +96,8 @@ def open_documents(
 ) -> Documents:
     """The documents of one split of `config.sources[config.eval_source]`.
 
-    bos: as `nope.data.prefix` has it. once: see `Documents`.
-    Raises ValueError for another split, for `bos` with a tokenizer that has no BOS, and
-    as `stores.open_store`, which a split without documents is an error for too.
+    bos: as `nope.data.prefix` has it. once: see `Documents`. Raises ValueError for another split,
+    for `bos` with a tokenizer that has no BOS, for a split without documents, and as `open_store`.
     """
     if split not in SPLITS:
         raise ValueError(f'split {split!r}: must be one of {", ".join(SPLITS)}')

@@ -61,8 +61,8 @@ def eval_blocks(
 
     cut: one of `CUTS`. Packed windows are the first `count` of length + 1 tokens of the split's
     documents joined, whatever the seed, as training sequences are: a position's context may begin
-    in the document before. Those of the ends are the last length + 1 tokens of documents of
-    `shortest` tokens or more and of fewer than `longest` (None: of any number), one of each.
+    in the document before. `ends` takes the last length + 1 tokens of each document of `shortest`
+    tokens or more and of fewer than `longest` (None: no limit).
 
     Raises ValueError where no document is long enough, naming the longest, and as
     `stores.open_store`.
@@ -81,11 +81,12 @@ def eval_blocks(
     if cut not in CUTS:
         raise ValueError(f'cut {cut!r}: accepted: {", ".join(CUTS)}')
     if cut == ENDS:
-        eligible = _between(lengths, max(shortest or 0, length + 1), longest)
+        least = max(shortest or 0, length + 1)
+        eligible = np.flatnonzero((lengths >= least) & (longest is None or lengths < longest))
         if not len(eligible):
             raise ValueError(
                 f'length {length}: no document of the {split} split of {source.name()} has '
-                f'{max(shortest or 0, length + 1)} tokens or more'
+                f'{least} tokens or more'
                 + ('' if longest is None else f' and fewer than {longest}')
             )
         order = np.random.default_rng(seed).permutation(eligible)[:count]
@@ -158,20 +159,9 @@ def _choose_windows(lengths: np.ndarray, size: int, count: int, seed: int) -> li
         if len(order) == 0:
             break
         for document in order[: count - len(chosen)]:
-            chosen.append(
-                (int(document), _offset(int(lengths[document]), size, round_, seed, int(document)))
-            )
+            # Its windows in random order, at one phase.
+            rng = np.random.default_rng((seed, int(document)))
+            phase, there = rng.integers(lengths[document] % size + 1), lengths[document] // size
+            chosen.append((int(document), int(phase + rng.permutation(there)[round_] * size)))
         round_ += 1
     return chosen
-
-
-def _between(lengths: np.ndarray, shortest: int, longest: int | None) -> np.ndarray:
-    """Numbers of the documents of shortest to longest - 1 tokens."""
-    return np.flatnonzero((lengths >= shortest) & (longest is None or lengths < longest))
-
-
-def _offset(length: int, size: int, round_: int, seed: int, document: int) -> int:
-    """Offset of a document's window for a round: its windows in random order, at one phase."""
-    rng = np.random.default_rng((seed, document))
-    phase = rng.integers(length % size + 1)
-    return int(phase + rng.permutation(length // size)[round_] * size)

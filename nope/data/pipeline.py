@@ -11,13 +11,13 @@ import numpy as np
 from nope.data import mixture, stores
 from nope.data.batch import Batch
 from nope.data.config import APART, DataConfig
-from nope.data.drawn import with_positions
 from nope.data.prefix import begun
 from nope.data.shards import TokenStore
 from nope.runtime.errors import FieldError
 
 DEFAULT_THREADS = 2
 _BUFFERED_PER_THREAD = 4
+_POSITIONS = 2305_16843  # apart from the seeds of the sources' orders
 
 
 def training_batches(
@@ -33,8 +33,9 @@ def training_batches(
     position_range: int | None = None,
     lengths: Sequence[int] = (),
 ) -> Iterator[Batch]:
-    """Endless global batches `start`, `start + 1`, ... of next-token prediction: arrays
-    [batch_size, length], tokens and targets only where documents are joined, all where apart.
+    """Endless global batches `start`, `start + 1`, ... of next-token prediction, arrays
+    [batch_size, length]. Joined documents fill tokens and targets only; documents apart fill all
+    arrays.
 
     The train split of each source is cut into contiguous blocks of length + 1 tokens and read
     in an order shuffled anew in each epoch; with several sources, example i comes from the one
@@ -45,7 +46,8 @@ def training_batches(
 
     rows: which of a batch's examples are read, for a process that needs but some; None for all.
     threads: threads that read ahead; 0 reads when asked. The batches do not depend on it.
-    position_range: every example has random positions below it (`nope.data.drawn`), a function of
+    position_range: every example has random positions below it (Ruoss et al., 2023, arXiv
+        2305.16843), a function of
         the seed and i too; None for none.
     lengths: batches with random positions are cut to them in turn, batch k to
         lengths[k % len(lengths)] tokens, whose positions spread over the whole range; none for
@@ -53,7 +55,10 @@ def training_batches(
     Raises ValueError or FileNotFoundError before the first batch, naming the field: as
     `stores.open_store`, and FieldError for a length above every document of the training split.
     """
-    _check_numbers(length, batch_size, seed, start)
+    least = {'length': (length, 1), 'batch_size': (batch_size, 1)}
+    for name, (value, lowest) in (least | {'seed': (seed, 0), 'start': (start, 0)}).items():
+        if value < lowest:
+            raise FieldError(name, value, f'it must be at least {lowest}')
     read = [stores.open_store(config, i, 'train', cache) for i in range(len(config.sources))]
     if position_range is not None and position_range < length:
         raise FieldError('position_range', position_range, f'it is below the length, {length}')
@@ -100,7 +105,8 @@ def _iterate(
     apart, prefix = config.documents == APART, config.prefix
     orders = [
         grain.MapDataset.range(int(firsts[i]), int(firsts[i + 1]))
-        .seed(_derived_seed(seed, i))
+        # grain adds the epoch to it: without the hash, seed 1 would begin with seed 0's second.
+        .seed(int(np.random.SeedSequence((seed, i)).generate_state(1)[0]))
         .shuffle()
         .repeat()
         for i in range(len(read))
@@ -143,14 +149,33 @@ def _read_batch(
     return Batch.of_documents(tokens, begins) if apart else Batch.of_blocks(tokens)
 
 
-def _derived_seed(seed: int, index: int) -> int:
-    """A seed for each source. grain adds the epoch to it: without the hash, seed 1 would begin
-    with the second epoch of seed 0."""
-    return int(np.random.SeedSequence((seed, index)).generate_state(1)[0])
+def positions_of(seed: int, example: int, length: int, position_range: int) -> np.ndarray:
+    """Positions of a training example, int32 [length]: a uniformly random subset of 0 to
+    position_range - 1, without replacement, sorted. A function of its arguments alone."""
+    draw = np.random.default_rng((seed, _POSITIONS, example))
+    drawn = draw.choice(position_range, size=length, replace=False, shuffle=False)
+    return np.sort(drawn).astype(np.int32)
 
 
-def _check_numbers(length: int, batch_size: int, seed: int, start: int) -> None:
-    least = {'length': (length, 1), 'batch_size': (batch_size, 1)}
-    for name, (value, lowest) in (least | {'seed': (seed, 0), 'start': (start, 0)}).items():
-        if value < lowest:
-            raise FieldError(name, value, f'it must be at least {lowest}')
+def with_positions(
+    stream: Iterator[Batch],
+    seed: int,
+    start: int,
+    batch_size: int,
+    rows: np.ndarray,
+    position_range: int,
+    lengths: Sequence[int],
+) -> Iterator[Batch]:
+    """The batches `start`, `start + 1`, ... with drawn positions.
+
+    rows: the stream's rows of the global batch of `batch_size` examples. Batch k is cut to
+    lengths[k % len(lengths)] tokens, and its positions are drawn for so many: the first ones of a
+    longer draw would be the lowest.
+    """
+    for number, batch in enumerate(stream, start):
+        length = lengths[number % len(lengths)]
+        drawn = [
+            positions_of(seed, number * batch_size + int(row), length, position_range)
+            for row in rows
+        ]
+        yield batch.first(length)._replace(positions=np.stack(drawn))

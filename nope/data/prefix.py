@@ -37,9 +37,9 @@ def encode_with_bos(
 ) -> np.ndarray:
     """Token ids of `text`, int32 [n], after the prefix that `bos` says.
 
-    special: what the text spells of special tokens becomes these tokens; a text that begins with
-    the prefix, or with BOS, gets no other. Errors as `prefix_of`; ValueError where the tokenizer
-    cannot read special tokens.
+    special: special tokens that the text spells become tokens. A text that begins with the prefix,
+    or with BOS, gets no other. Errors as `prefix_of`; ValueError where the tokenizer cannot read
+    special tokens.
     """
     prefix = prefix_of(tokenizer, bos)
     ids = encode_special(tokenizer, text) if special else tokenizer.encode(text)

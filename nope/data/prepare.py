@@ -1,6 +1,6 @@
 """Tokenisation of a corpus into token shards: parallel, restartable, byte-identical.
 
-The content of every shard depends on the corpus alone (its parts, see `sources.Part`). A worker
+The content of every shard depends on the parts of the corpus alone (`sources.CorpusPart`). A worker
 takes a part, writes its shards under temporary names, renames them and last writes the part's unit
 file; shards that were not renamed when a process died are written again.
 """
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from nope.data import digest, shards
-from nope.data.sources import PART_BYTES, Part, Source, of_split
+from nope.data.sources import PART_BYTES, CorpusPart, Source, of_split
 from nope.data.splits import SPLITS
 from nope.data.tokenizers import ByteTokenizer, Tokenizer, load_tokenizer
 from nope.runtime import files
@@ -56,10 +56,9 @@ def prepare(
     take turns. The files are the same for any `workers`; with one, no process is started; with
     more, the main program is imported again in each and needs its `if __name__ == '__main__'`.
 
-    tokenizer: as `data.tokenizer`. field: what names it, for messages.
-    split: tokenises that split alone.
-    part_bytes: approximate text of a part, the unit of work and of repetition after a restart.
-    Raises as `Source.list_parts` and `load_tokenizer`; ValueError when `out` holds, or was
+    tokenizer: as `data.tokenizer`. field: its name in messages. split: tokenises that split alone.
+    part_bytes: approximate text of a part, which is the unit of work and of repetition after a
+    restart. Raises as `Source.list_parts` and `load_tokenizer`; ValueError when `out` holds, or was
     begun for, something else, lies in the corpus, or the corpus changes meanwhile.
     """
     out = out.absolute()
@@ -171,7 +170,7 @@ def _unit_path(out: pathlib.Path, index: int, count: int) -> pathlib.Path:
 
 
 def _tokenise_parts(
-    parts: Sequence[Part],
+    parts: Sequence[CorpusPart],
     todo: Sequence[int],
     tokenizer: Tokenizer,
     out: pathlib.Path,
@@ -209,7 +208,7 @@ def _tokenise_parts(
 
 
 def _tokenise_part(
-    part: Part,
+    part: CorpusPart,
     index: int,
     count: int,
     tokenizer: Tokenizer,
@@ -316,7 +315,7 @@ def _workers_lock(out: pathlib.Path) -> pathlib.Path:
     return out.with_name(f'.{out.name}.workers.lock')
 
 
-def _work(part: Part, index: int, count: int, out: pathlib.Path) -> None:
+def _work(part: CorpusPart, index: int, count: int, out: pathlib.Path) -> None:
     counters = _worker['counters']
 
     def report(*amounts: int) -> None:

@@ -41,11 +41,6 @@ _SHARE_OF_FILES = 16  # the limit of open files divided by this: a process has s
 _UNREADABLE = (EOFError, IndexError, OSError, RuntimeError, SyntaxError, ValueError, TokenError)
 
 
-def _most_open() -> int:
-    """Readers that a store keeps open, each of which holds a file."""
-    return max(1, min(_OPEN_READERS, files.most_open() // _SHARE_OF_FILES))
-
-
 def token_dtype(vocab_size: int) -> np.dtype:
     return np.dtype('<u2') if vocab_size <= 1 << 16 else np.dtype('<u4')
 
@@ -274,7 +269,9 @@ class TokenStore:
                     why = f'it has {pages} pages, not {there}'
                     raise self._damaged(shard, 'array_record', why)
                 self._readers[shard] = reader
-                if len(self._readers) > _most_open():
+                # Each reader that is kept open holds a file.
+                most = max(1, min(_OPEN_READERS, files.most_open() // _SHARE_OF_FILES))
+                if len(self._readers) > most:
                     self._readers.popitem(last=False)
             self._readers.move_to_end(shard)
             return self._readers[shard]

@@ -15,7 +15,9 @@ def encode_spans(tokenizer: Tokenizer, text: str) -> tuple[np.ndarray, np.ndarra
     before a word is the tokenizer's choice. ValueError for a tokenizer that has no spans.
     """
     if isinstance(tokenizer, ByteTokenizer):
-        return tokenizer.encode(text), _of_bytes(text)
+        sizes = np.asarray([len(character.encode()) for character in text], np.int64)
+        begins = np.repeat(np.arange(len(text)), sizes)
+        return tokenizer.encode(text), np.stack([begins, begins + 1], axis=1)
     if isinstance(tokenizer, HuggingFaceTokenizer):
         found = tokenizer.encoding(text)
         return np.asarray(found.ids, np.int32), np.asarray(found.offsets, np.int64).reshape(-1, 2)
@@ -23,9 +25,3 @@ def encode_spans(tokenizer: Tokenizer, text: str) -> tuple[np.ndarray, np.ndarra
         f'{type(tokenizer).__name__} does not say which characters a token stands for; accepted: '
         'bytes or a Hugging Face tokenizer.json'
     )
-
-
-def _of_bytes(text: str) -> np.ndarray:
-    sizes = np.asarray([len(character.encode()) for character in text], np.int64)
-    begins = np.repeat(np.arange(len(text)), sizes)
-    return np.stack([begins, begins + 1], axis=1)

@@ -67,8 +67,8 @@ class Declared:
 
 
 def read(tokenizer: pathlib.Path) -> Declared:
-    """Declarations of the files in the folder of a tokenizer file. `Unusable` names a file that is
-    no JSON object or has ids that are none."""
+    """Declarations of the files beside a tokenizer. `Unusable` names a file that is no JSON
+    object or has ids that are none."""
     config = _object(tokenizer, CONFIG)
     mapped = {} if DECODER in config else _object(tokenizer, MAP)
     tokens, listed = _tokens(config) | _tokens(mapped), _listed(config, mapped)
@@ -113,7 +113,9 @@ def _listed(config: Mapping[str, Any], mapped: Mapping[str, Any]) -> list[str]:
 def _text(token: Any) -> str | None:
     """The text of a token, which may be an object; None where it is none."""
     content = token.get('content') if isinstance(token, dict) else token
-    return content if isinstance(content, str) and _is_unicode(content) else None
+    # JSON can spell a lone surrogate, which UTF-8 and so every piece has not.
+    fits = isinstance(content, str) and content.encode('utf-8', 'replace').decode() == content
+    return content if fits else None
 
 
 def _added(
@@ -160,8 +162,3 @@ def _object(tokenizer: pathlib.Path, name: str) -> dict[str, Any]:
         return files.read_object(path) or {}
     except ValueError as error:
         raise Unusable(f'{name} beside it is not a JSON object ({error})') from error
-
-
-def _is_unicode(text: str) -> bool:
-    """False for what JSON can spell and UTF-8 cannot, a lone surrogate: no piece has one."""
-    return text.encode('utf-8', 'replace').decode() == text

@@ -30,25 +30,18 @@ def named_splits(names: Sequence[str]) -> dict[str, str]:
     files outside of the declared splits are then not part of the corpus. It counts too where every
     file declares a split and none is train: a corpus to measure on.
 
-    Where every file does, a name also declares one in capitals, before an underscore
-    (`train_0.jsonl`), or by a folder further down (`en/train/...`): among other files such names
+    If every file declares a split, a name may also do so in capitals, before an underscore
+    (`train_0.jsonl`), or by a folder further down (`en/train/...`). Among other files such names
     are those of programs.
     """
-    loosely = _loosely_named(names)
-    if loosely:
-        return loosely
+    if not all(map(_declared, names)):
+        loosely = {name: split for name in names if (split := _loosely(name))}
+        if len(loosely) == len(names) and _enough(set(loosely.values())):
+            return loosely
     splits = {name: split for name in names if (split := _declared(name))}
     declared = set(splits.values())
     only_measured = len(splits) == len(names) and 'train' not in declared
     return splits if only_measured or _enough(declared) else {}
-
-
-def _loosely_named(names: Sequence[str]) -> dict[str, str]:
-    """{file: split} where all do declare one and not all by the plain form, else {}."""
-    if all(map(_declared, names)):
-        return {}
-    splits = {name: split for name in names if (split := _loosely(name))}
-    return splits if len(splits) == len(names) and _enough(set(splits.values())) else {}
 
 
 def _enough(declared: Set[str]) -> bool:

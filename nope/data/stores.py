@@ -18,12 +18,11 @@ def open_store(
 ) -> shards.TokenStore:
     """The tokens of one split of `config.sources[index]`.
 
-    A raw source is tokenised into `cache` by the first process that asks, in that process, under
-    a name that is a digest of its content and of the tokenizer, and read from there ever after.
-    nope prepare does the same for a large corpus with many processes. alone: nothing but
-    this split is tokenised, where not all of them are there already.
-    Raises ValueError or FileNotFoundError naming the field at fault, also for a split without
-    documents and for shards of another tokenizer.
+    The first process that asks tokenises a raw source into `cache`, under a digest of its content
+    and of the tokenizer. Later ones read it there. `nope prepare` does the same for a large corpus
+    with many processes. alone: tokenises this split only, unless all are there. Raises
+    ValueError or FileNotFoundError naming the field at fault, also for a split without documents
+    and for shards of another tokenizer.
     """
     source = config.sources[index]
     tokenizer = load_tokenizer(config.tokenizer)

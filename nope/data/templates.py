@@ -28,8 +28,7 @@ class Template:
     opening: str = ''
 
     def prompt(self, key: str, before: int, after: int) -> str:
-        """The text that hides `key` behind `before` and in front of `after` repeats of the
-        filler; the answer is what follows."""
+        """Prompt with `key` behind `before` and in front of `after` repeats of the filler."""
         return (
             self.task
             + before * self.filler

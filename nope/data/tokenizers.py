@@ -2,8 +2,8 @@
 
 `encode` adds no BOS and no EOS: documents are framed where they are joined (the paper: EOS after
 each, no BOS), texts by `nope.data.prefix`. Text that spells a special token, like a literal `</s>`,
-is encoded as ordinary characters wherever the library allows it, so that a separator in the token
-stream always is one.
+is encoded as ordinary characters if the library allows it. So every separator in the token stream
+is one.
 """
 
 from __future__ import annotations
@@ -186,8 +186,8 @@ def spells_special(tokenizer: Tokenizer, text: str) -> bool:
 
 
 def encode_special(tokenizer: Tokenizer, text: str | bytes) -> np.ndarray:
-    """Token ids, int32 [n], in which what the text spells of special tokens is these tokens.
-    ValueError for a tokenizer that cannot read them."""
+    """Token ids, int32 [n]. Special tokens that the text spells become these tokens. ValueError for
+    a tokenizer that cannot read them."""
     if isinstance(tokenizer, HuggingFaceTokenizer):
         return tokenizer.encode(text, special=True)
     if isinstance(tokenizer, SentencePieceTokenizer):

@@ -16,7 +16,7 @@ from jax.sharding import Mesh
 
 from nope.checkpoints import folders
 from nope.checkpoints.manager import Checkpoints
-from nope.identity import first_difference, plain, rebuild
+from nope.identity import first_difference, plain
 from nope.interop.describe import describe
 from nope.interop.directory import fingerprint, open_directory
 from nope.interop.families.base import Described
@@ -27,6 +27,7 @@ from nope.positions import KINDS, SCALINGS
 from nope.runtime import files
 from nope.runtime.errors import brief
 from nope.runtime.files import read_object, write_json
+from nope.runtime.sections import rebuild
 from nope.variables import Variables, abstract_variables, with_lam_from
 
 BASE_MODEL = 'base_model.json'

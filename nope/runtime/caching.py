@@ -14,8 +14,8 @@ R = TypeVar('R')
 def cached_method(method: Callable[P, R], maxsize: int) -> Callable[P, R]:
     """`method`, bound, with its latest `maxsize` results kept, for an attribute of its object.
 
-    `functools.lru_cache` of a bound method refers to the object that it is kept in: what that
-    holds, a text in memory, would stay until a full garbage collection.
+    `functools.lru_cache` of a bound method refers to its own object. A text in memory would stay
+    until a full garbage collection.
     """
     bound = weakref.WeakMethod(method)  # type: ignore[type-var]
 

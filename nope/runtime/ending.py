@@ -42,8 +42,8 @@ def run(command: Callable[[], int], fine: Collection[int] = (0,)) -> int:
     """Runs `command` and returns its exit status; a Failure is printed and has its own status. For
     the end of a program: after a failure the process does not wait long for its threads.
 
-    One process that fails, by an exception or with a status that is not `fine`, ends all processes
-    with its status; those that `watch` print which one and why.
+    One process that fails, by an exception or a status outside of `fine`, ends all processes with
+    its status. The ended ones print its number and reason.
     """
     expected = True
     try:

@@ -1,4 +1,4 @@
-"""Errors of values that a person gave: which field, what it is, what is accepted."""
+"""Errors of values that a person gave: the field, the value and the accepted values."""
 
 from __future__ import annotations
 
@@ -40,13 +40,10 @@ def inside(place: str, *outside: str) -> Iterator[None]:
 
 def describe(where: str, value: Any, rule: str) -> str:
     """'search.steps is 0; it must be at least 1'."""
-    return f'{where} is {_shown(value)}; {rule}'
-
-
-def _shown(value: Any) -> str:
+    shown = repr(value)
     if isinstance(value, list | tuple) and len(value) > _MOST_SHOWN:
-        return f'{len(value)} values, {value[0]!r} to {value[-1]!r}'
-    return repr(value)
+        shown = f'{len(value)} values, {value[0]!r} to {value[-1]!r}'
+    return f'{where} is {shown}; {rule}'
 
 
 def one_of(accepted: Any) -> str:

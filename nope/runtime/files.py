@@ -50,12 +50,12 @@ class ContentError(ValueError):
 
 @contextlib.contextmanager
 def exclusive(path: pathlib.Path, *, wait: bool = True) -> Iterator[bool]:
-    """Holds the lock file `path`, waiting (and saying so) for whoever holds it; the lock is the
-    kernel's and ends with the process, however that ends. wait: BusyError if not, where it is held.
+    """Holds the lock file `path`. The lock is the kernel's and ends with the process. wait: waits
+    for the holder, and says so; else BusyError.
 
-    Yields False where other machines that have the folder may not know of it, and without waiting
-    on a file system that has no locks: makers must therefore also write under a name of their own
-    and rename, so that the worst case is work done twice.
+    Yields False where other machines may not know of it, and without waiting on a file system
+    without locks. Makers must therefore write under a name of their own and rename, so that at
+    worst work is done twice.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open('a') as file:
@@ -202,10 +202,17 @@ def unfinished(path: pathlib.Path) -> pathlib.Path:
 @contextlib.contextmanager
 def unfinished_folder(path: pathlib.Path) -> Iterator[pathlib.Path]:
     """A new folder under a temporary name beside `path` for a `with` block, which renames it;
-    removed where the block fails. What killed makers of `path` left is removed first: a maker holds
-    its folder by a lock, where there are locks that all machines see."""
+    removed where the block fails. Remains of killed makers are removed first: a maker holds its
+    folder by a lock, if all machines see locks."""
     for left in path.parent.glob(f'{glob.escape(path.name)}.partial-????????????'):
-        _remove_unless_held(left)
+        with contextlib.suppress(OSError):
+            held = os.open(left, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if not _lock_is_local(held):
+                    shutil.rmtree(left)
+            finally:
+                os.close(held)
     partial, descriptor = _held_folder(path)
     try:
         yield partial
@@ -289,17 +296,6 @@ def _held_folder(path: pathlib.Path) -> tuple[pathlib.Path, int]:
         if partial.exists():
             return partial, descriptor
         os.close(descriptor)
-
-
-def _remove_unless_held(folder: pathlib.Path) -> None:
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if not _lock_is_local(descriptor):
-                shutil.rmtree(folder)
-        finally:
-            os.close(descriptor)
 
 
 def _lock(descriptor: int, path: pathlib.Path, wait: bool) -> bool:

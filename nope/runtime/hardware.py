@@ -129,8 +129,8 @@ def known(kind: str) -> Device | None:
 
 
 def memory_of(device: jax.Device) -> float:
-    """Bytes that programs can have on a device: what its runtime says, or its data sheet, or for
-    one that has no memory of its own its part of the host's."""
+    """Bytes for programs on a device: by its runtime, else by its data sheet. A device without
+    memory of its own has its part of the host's."""
     limit = (device.memory_stats() or {}).get('bytes_limit')
     if limit:
         return float(limit)
@@ -142,9 +142,9 @@ def memory_of(device: jax.Device) -> float:
 
 @functools.cache
 def peak_flops(dtype: str = 'bfloat16') -> float:
-    """FLOP/s per device: the data sheet's for products of that dtype where it is known (of float32
-    where it is stated, else those of bfloat16), else measured in half a second (float32, the
-    largest of a few products)."""
+    """FLOP/s per device by the data sheet for products of that dtype (bfloat16 stands for an
+    unstated float32). Unknown devices are measured for half a second: float32, the largest of a few
+    products."""
     device = known(jax.local_devices()[0].device_kind)
     if device is None:
         return measured_matmul_flops() / jax.local_device_count()

@@ -1,10 +1,10 @@
 """Host memory: malloc arenas, malloc_trim, transparent huge pages, the limit of address space.
 
-XLA takes the scratch memory of a step from malloc and gives it back after it. Above some tens
-of megabytes malloc maps it afresh every time, and the kernel hands it out in pages of 4 KiB,
-each with a fault: 30,000 faults and 50 of 120 milliseconds for a step of a million parameters.
-With transparent huge pages there are 500 times fewer. On many systems memory must ask for them;
-glibc asks where the tunable `glibc.malloc.hugetlb=1` was set before the process started.
+XLA takes the scratch memory of a step from malloc and gives it back after it. Above some tens of
+megabytes malloc maps memory afresh every time. The kernel gives it in pages of 4 KiB with a fault
+each: a step of a million parameters has 30,000 faults, which take 50 of its 120 milliseconds. With
+transparent huge pages there are 500 times fewer. On many systems memory must ask for them; glibc
+asks where the tunable `glibc.malloc.hugetlb=1` was set before the process started.
 
 Imports nothing heavy: `restart_with_huge_pages`, `few_arenas` and `check_address_space` come first
 in a program.
@@ -53,10 +53,10 @@ def restart_with_huge_pages() -> None:
 def few_arenas() -> None:
     """One arena of malloc for each processor, where the C library is glibc; call it first.
 
-    glibc would make eight, and each of the hundred threads of XLA and Orbax takes one. What is
-    freed is found again by the threads of that arena alone, and of a page in part use nothing goes
-    back, so a process that trains and measures in turn grows without holding more. Leaves alone
-    what MALLOC_ARENA_MAX or GLIBC_TUNABLES set. Imports nothing heavy.
+    glibc would make eight, and each of the hundred threads of XLA and Orbax takes one. Only threads
+    of the same arena find freed memory again, and pages in part use never go back. A process that
+    trains and measures in turn would grow without holding more. Leaves alone what MALLOC_ARENA_MAX
+    or GLIBC_TUNABLES set. Imports nothing heavy.
     """
     tunables = os.environ.get('GLIBC_TUNABLES', '')
     if 'MALLOC_ARENA_MAX' in os.environ or 'glibc.malloc.arena_max' in tunables:

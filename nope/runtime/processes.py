@@ -66,9 +66,9 @@ def start(
     """Joins the other processes, before JAX computes anything. `met` is called once all are
     connected, before any device is used.
 
-    mode: 'off' for a command of its own; 'on' for one that JAX's own detection has to place (Cloud
-    TPU, SLURM, Open MPI, Kubernetes); 'auto' joins where the environment says that there are more
-    processes: `BY_HAND` or a launcher's variables.
+    mode: 'off' for a command of its own. 'on' for one that JAX's own detection places (Cloud TPU,
+    SLURM, Open MPI, Kubernetes). 'auto' joins if the environment tells of more processes, by
+    `BY_HAND` or a launcher's variables.
 
     Raises ValueError for settings that make no sense, and where the processes differ in their
     number of devices, `PACKAGES` or `VARIABLES`. Ends this one with status 1 and a message where

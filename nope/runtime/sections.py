@@ -1,15 +1,18 @@
-"""Frozen dataclasses from the plain sections of a config, `{'kind': NAME, ...fields}`.
+"""Typed values from plain ones: names and types of a dataclass's fields, checked in one place.
 
-Every function takes the section's path in the config (`field`) and names it in its errors.
+Registries make their members here from `{'kind': NAME, ...fields}`, a config's sections their
+typed values, and a spec's JSON its dataclasses. Errors name the field as it was typed.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import UnionType
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar, get_args, get_type_hints
 
 from nope.runtime.errors import FieldError, describe, one_of
 
@@ -34,23 +37,44 @@ def kind_of(name: Any, kinds: Mapping[str, type[Kind]], field: str) -> type[Kind
     return kinds[name]
 
 
-def make(kind: type[Kind], given: Mapping[str, Any], field: str) -> Kind:
+def make(kind: type[Kind], given: Mapping[str, Any], field: str, tag: str = 'kind') -> Kind:
     """An instance of the dataclass. ValueError for an unknown field, a missing one, or a value of
-    another type or out of range (the dataclass's own `FieldError`)."""
-    fields, types = fields_of(kind), _types_of(kind)
-    for name in given:
-        if name not in fields:
-            accepted = ', '.join(['kind', *fields])
-            raise ValueError(f'{field}.{name} is unknown for {kind.__name__}; accepted: {accepted}')
-    missing = [n for n, f in fields.items() if n not in given and f.default is dataclasses.MISSING]
-    if missing:
-        raise ValueError(f'{field}.{missing[0]} is missing; {kind.__name__} needs it')
-    values = {n: _typed(value, types[n], f'{field}.{n}') for n, value in given.items()}
-    try:
+    another type or out of range (the dataclass's own `FieldError`). tag: names its class."""
+    path = f'{field}.{{}}'.format
+    fields = fields_of(kind)
+    check_known(given, (tag, *fields), path, kind.__name__)
+    for name, known in fields.items():
+        if name not in given and known.default is known.default_factory is dataclasses.MISSING:
+            raise ValueError(f'{field}.{name} is missing; {kind.__name__} needs it')
+    values = {name: typed(kind, name, value, path(name)) for name, value in given.items()}
+    with naming(path, fields):
         return kind(**values)
-    except FieldError as error:
-        where = f'{field}.{error.field}'
-        raise ValueError(describe(where, error.value, error.rule)) from error
+
+
+def rebuild(value: Any, kinds: Mapping[str, type]) -> Any:
+    """The tree of dataclasses that `nope.identity.plain` made `value` from.
+
+    kinds: type name -> dataclass. What was left out has its default. Errors as `make`.
+    """
+    if isinstance(value, list):
+        return tuple(rebuild(item, kinds) for item in value)
+    if not isinstance(value, Mapping):
+        return value
+    fields = dict(value)
+    kind: type = kind_of(fields.pop('type', None), kinds, 'type')
+    return make(kind, {n: rebuild(x, kinds) for n, x in fields.items()}, kind.__name__, 'type')
+
+
+def check_known(
+    given: Iterable[str], accepted: Iterable[str], path: Callable[[str], str], owner: str = ''
+) -> None:
+    """ValueError for a field that is not accepted. path: a field's place. owner: whose field it
+    would be."""
+    known = list(accepted)
+    for name in given:
+        if name not in known:
+            of = f' for {owner}' if owner else ''
+            raise ValueError(f'{path(name)} is unknown{of}; accepted: {", ".join(known)}')
 
 
 def fields_of(kind: type) -> dict[str, dataclasses.Field]:
@@ -58,23 +82,42 @@ def fields_of(kind: type) -> dict[str, dataclasses.Field]:
     return {f.name: f for f in dataclasses.fields(kind)}
 
 
-def _types_of(kind: type) -> dict[str, Any]:
-    """The types of a dataclass's fields by name."""
-    return _evaluated(kind)
+def typed(kind: type, name: str, value: Any, where: str) -> Any:
+    """`value` as the dataclass's field: whole numbers pass for floats, sequences for tuples of
+    them. ValueError, naming `where`, for a value of another type."""
+    wanted = _types(kind)[name]
+    kinds = get_args(wanted) if isinstance(wanted, UnionType) else (wanted,)
+    if wanted == tuple[float, ...]:
+        if not isinstance(value, list | tuple):
+            raise ValueError(describe(where, value, f'accepted is {wanted}'))
+        return tuple(_plain(item, (float,), where) for item in value)
+    if all(isinstance(each, type) and not get_args(each) for each in kinds):
+        return _plain(value, kinds, where)
+    return value  # the dataclass's own business
 
 
-@functools.cache  # evaluates each annotation's text; apart as `identity._execution_fields` is
-def _evaluated(kind: type) -> dict[str, Any]:
+def _plain(value: Any, kinds: tuple[type, ...], where: str) -> Any:
+    if isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool)):
+        return value
+    if float in kinds and type(value) is int:
+        return float(value)
+    told = ' | '.join('None' if kind is type(None) else kind.__name__ for kind in kinds)
+    raise ValueError(describe(where, value, f'accepted is {told}'))
+
+
+@functools.cache  # evaluates the text of each annotation
+def _types(kind: Any) -> dict[str, Any]:
     return get_type_hints(kind)
 
 
-def _typed(value: Any, wanted: Any, field: str) -> Any:
-    """`value` as the field's type: whole numbers pass for floats, sequences for tuples."""
-    fits = isinstance(wanted, type | UnionType) and isinstance(value, wanted)
-    if fits and (wanted is bool or not isinstance(value, bool)):
-        return value
-    if wanted in (float, float | None) and type(value) in (int, float):
-        return float(value)
-    if wanted == tuple[float, ...] and isinstance(value, list | tuple):
-        return tuple(_typed(item, float, field) for item in value)
-    raise ValueError(describe(field, value, f'accepted is {getattr(wanted, "__name__", wanted)}'))
+@contextlib.contextmanager
+def naming(path: Callable[[str], str], known: Iterable[str]) -> Iterator[None]:
+    """Lets a `FieldError` say what was typed. path: a dataclass's field -> its place. known: the
+    fields that have one; errors of others stay."""
+    try:
+        yield
+    except FieldError as error:
+        name, below = re.fullmatch(r'(\w+)(.*)', error.field).groups()  # type: ignore[union-attr]
+        if name not in known:
+            raise
+        raise ValueError(describe(f'{path(name)}{below}', error.value, error.rule)) from error

@@ -88,9 +88,9 @@ def compiler(topology: str) -> str:
 
 
 def devices(topology: str) -> list[jax.Device]:
-    """The devices of 'NAME:SIZE': TPU chips of a grid ('v5e:4x4', 'v5p:2x2x1', 'v6e:1x1'), of
-    several slices with their number ('v5e:4x4:2'); so many GPUs of one machine ('h200:8') or of
-    each of several ('h200:2x8').
+    """Devices of 'NAME:SIZE'. TPUs name the chips of a grid ('v5e:4x4', 'v5p:2x2x1') and perhaps
+    the number of slices ('v5e:4x4:2'). GPUs name the number on one machine ('h200:8') or on each of
+    several ('h200:2x8').
 
     Raises ValueError for a GPU that is not known, RuntimeError (by JAX) for a TPU that is not, or
     where what is to be installed is not.

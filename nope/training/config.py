@@ -93,19 +93,16 @@ class Earlier:
 class Compute:
     """Execution details of a run: they change nothing in its results but rounding.
 
-    mesh: of the devices. later_mesh: mesh of searches, fine-tuning and evaluations, which have few
-    long sequences; None for `mesh`.
-    checkpoints: a folder or gs://BUCKET/FOLDER for the checkpoints of all runs, each in a folder
-    of its own there; None for the run's folder.
-    accumulate: micro-batches per step of pre-training; None for as few as leave each batch shard
-    `shard_sequences` sequences at a time, or fewer.
+    mesh: of the devices. later_mesh: mesh of searches, fine-tuning and evaluations, with few long
+    sequences; None for `mesh`. checkpoints: folder or gs://BUCKET/FOLDER for the checkpoints of all
+    runs, a folder each; None for the run's folder. accumulate: micro-batches per step of
+    pre-training. None takes as few as leave each batch shard `shard_sequences` sequences at a time.
     checkpoint_every, log_every: in steps. keep: newest checkpoints kept. threads: of the loader.
-    slow_step: a step that takes so many times the median is logged. hang_seconds: after so long
-    without a step the stacks of all threads are written down, and after six times as long several
-    processes are ended (`nope.training.watch`). profile: so many steps of each attempt are traced.
-    monitor: every so many steps entropy and largest logit of every layer's attention go into the
-    metrics (`nope.training.monitor`); 0 for never. wandb: project of Weights & Biases that metrics
-    of training go to as well, with the extra `wandb`; None for none.
+    slow_step: a step of so many times the median is logged. hang_seconds: without a step for so
+    long, the stacks of all threads are written down. After six times as long several processes are
+    ended (`Watch`). profile: traced steps of each attempt. monitor: steps between two looks at
+    entropy and largest logit of every layer's attention (`attention_metrics`); 0 for never. wandb:
+    project of Weights & Biases for the metrics, with the extra `wandb`; None for none.
     """
 
     mesh: sharding.MeshConfig = sharding.MeshConfig()

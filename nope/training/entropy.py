@@ -16,7 +16,7 @@ from nope.variables import Variables, lam_of, with_lam
 def entropy_gap(
     config: ModelConfig,
     variables: Variables,
-    batch: Batch | jax.Array,
+    batch: Batch,
     train_length: int,
     mean_LN: jax.Array | None = None,
 ) -> jax.Array:
@@ -25,12 +25,12 @@ def entropy_gap(
     mean_h (H_h(n; p_h) - H_h(L; 1))^2 over the heads in which lambda acts: H_h is the mean of the
     head's attention entropy over the windows and over the last half of their positions, p_h its
     multiplier. H_h(L; 1) is that of the windows' first L tokens without lambda, and a constant: no
-    gradient passes it. Targets of the batch are not used. Of a batch with weights a window is what
-    stands before a row's first target of weight above 0: the prompt of a task's example, whose
-    answer no head that counts has seen; n is then a number for each row.
+    gradient passes it. Targets of the batch are not used. In a batch with weights a window ends
+    before a row's first target of weight above 0. It is the prompt of a task's example, and no head
+    that counts has seen the answer. n is then a number for each row.
 
-    batch, errors: as `head_gaps`. mean_LN: differences of a whole batch of which `batch` is a part:
-    the parts' values and gradients then average to those of the whole, which the mean of their own
+    batch, errors: as `head_gaps`. mean_LN: differences of the whole batch that `batch` is a part
+    of. The parts' values and gradients then average to those of the whole; the mean of their own
     squares would not.
     """
     gap_LN = head_gaps(config, variables, batch, train_length)
@@ -39,21 +39,19 @@ def entropy_gap(
     else:
         moved_LN = gap_LN - jax.lax.stop_gradient(gap_LN)
         squared_LN = jnp.square(mean_LN) + 2 * mean_LN * moved_LN
-    acts_LN = _acts(config)
+    acts_CN = np.stack([config.scaled_heads(kind) for kind in config.kinds])
+    acts_LN = acts_CN[config.kind_indices]
     return jnp.sum(jnp.where(acts_LN, squared_LN, 0.0)) / np.sum(acts_LN, dtype=np.float32)
 
 
 def head_gaps(
-    config: ModelConfig, variables: Variables, batch: Batch | jax.Array, train_length: int
+    config: ModelConfig, variables: Variables, batch: Batch, train_length: int
 ) -> jax.Array:
     """H_h(n; p_h) - H_h(L; 1) of every head, float32 [L, N].
 
-    batch: tokens [B, n], or blocks [B, n + 1] of a plain one, with n >= L; prompts have L tokens at
-    least, which is not checked. ValueError for shorter ones and for a batch with segments, whose
-    documents have lengths of their own.
+    batch: tokens [B, n] with n >= L. Prompts have L tokens at least, which is not checked.
+    ValueError for shorter rows, and for a batch with segments: its documents have other lengths.
     """
-    if not isinstance(batch, Batch):
-        batch = Batch.of_blocks(batch)
     n = batch.tokens.shape[1]
     if n < train_length:
         raise ValueError(f'tokens has {n} tokens; accepted: train_length, {train_length}, or more')
@@ -80,12 +78,6 @@ def _prompt_sizes(batch: Batch) -> jax.Array | None:
     counts_BT = batch.weights > 0
     size_B = jnp.argmax(counts_BT, axis=-1) + 1
     return jnp.where(jnp.any(counts_BT, axis=-1), size_B, counts_BT.shape[-1])
-
-
-def _acts(config: ModelConfig) -> np.ndarray:
-    """Heads in which lambda acts, bool [L, N]."""
-    acts_CN = np.stack([config.scaled_heads(kind) for kind in config.kinds])
-    return acts_CN[config.kind_indices]
 
 
 def _late_entropy(

@@ -32,7 +32,11 @@ class Goodput:
 
     def __init__(self, folder: pathlib.Path) -> None:
         self._path = folder / NAME
-        known = _known(self._path) or {'attempts': 0, 'steps': 0, 'seconds': {}}
+        known: dict[str, Any] = {'attempts': 0, 'steps': 0, 'seconds': {}}  # of earlier attempts
+        try:
+            known = read_object(self._path) or known
+        except (OSError, ValueError) as error:  # which does not end a run
+            log.warning('%s; counting anew', error)
         self._attempts, self._before = known['attempts'] + 1, known
         self._seconds: dict[str, float] = {}
         self._steps = 0
@@ -84,12 +88,3 @@ class Goodput:
         """Writes the file, in the first process and with its times."""
         if processes.is_first():
             write_json(self._path, self.summary())
-
-
-def _known(path: pathlib.Path) -> dict[str, Any] | None:
-    """Summary of earlier attempts; None where it cannot be read, which does not end a run."""
-    try:
-        return read_object(path)
-    except (OSError, ValueError) as error:
-        log.warning('%s; counting anew', error)
-        return None

@@ -26,9 +26,9 @@ class GuardState(NamedTuple):
 
 
 def is_bad(state: Any, loss: jax.Array, grad_norm: jax.Array, spike: float | None) -> jax.Array:
-    """True, as a bool array, for a step whose loss or gradient norm is not finite, or whose loss
-    lies `spike` standard deviations above the running mean (None: no such bound; otherwise `state`
-    is a `GuardState`)."""
+    """True, as a bool array, for a step with a loss or gradient norm that is not finite, or with a
+    loss `spike` standard deviations above the running mean. spike: None for no such bound; else
+    `state` is a `GuardState`."""
     bad = ~(jnp.isfinite(loss) & jnp.isfinite(grad_norm))
     if spike is None:
         return bad
@@ -60,7 +60,12 @@ def guarded(
     ) -> tuple[optax.Updates, GuardState]:
         bad = is_bad(state, loss, grad_norm, spike)
         found, inner_state = inner.update(updates, state.inner, params)
-        followed = GuardState(inner_state, *_follow(state, loss), state.good + 1)
+        # The running mean and variance with one more loss; the first ones weigh equally.
+        weight = jnp.maximum(1 - DECAY, 1 / (state.good + 1))
+        step = loss - state.mean
+        mean = state.mean + weight * step
+        variance = (1 - weight) * (state.variance + weight * jnp.square(step))
+        followed = GuardState(inner_state, mean, variance, state.good + 1)
         kept = jax.tree.map(lambda old, new: jnp.where(bad, old, new), state, followed)
         return jax.tree.map(lambda u: jnp.where(bad, jnp.zeros_like(u), u), found), kept
 
@@ -78,14 +83,4 @@ def restarted(state: Any) -> Any:
 
     return state._replace(
         mean=zero(state.mean), variance=zero(state.variance), good=zero(state.good)
-    )
-
-
-def _follow(state: GuardState, loss: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The running mean and variance with one more loss; the first ones weigh equally."""
-    weight = jnp.maximum(1 - DECAY, 1 / (state.good + 1))
-    step = loss - state.mean
-    return (
-        state.mean + weight * step,
-        (1 - weight) * (state.variance + weight * jnp.square(step)),
     )

@@ -22,9 +22,9 @@ def state_bytes(model: ModelConfig, config: TrainConfig) -> float:
 
 
 def least_bytes(model: ModelConfig, config: TrainConfig, compute: Compute, mesh: Mesh) -> float:
-    """Bytes that a device holds at least, however its arrays are sharded: float32 parameters and
-    moments, tokens of the whole batch, and one hidden state of each layer's input, of one layer
-    where layers are recomputed."""
+    """Least bytes on a device, however its arrays are sharded: float32 parameters and moments,
+    tokens of the whole batch, and one hidden state of each layer's input. Recomputed layers keep
+    one layer's."""
     tokens = config.batch_size * config.block
     at_once = tokens / compute.micro_batches(config.batch_size, mesh)
     kept = 1 if model.remat != 'none' else model.layers

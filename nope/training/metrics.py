@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 import logging
 import math
@@ -45,23 +44,13 @@ class MetricsWriter:
     """Writer of one row a step to `metrics.jsonl` and to an event file in the same folder.
 
     Rows of steps after `resume_step` are dropped when the writer opens: a run that goes on
-    from a checkpoint writes them again, and each step stands in the file once. A file with lines
-    that are no rows is kept, as `metrics.damaged-0.jsonl` (or the next number), and reported; a
-    last line cut short, which a kill leaves, is just dropped.
+    from a checkpoint writes them again, and each step stands in the file once.
     """
 
     def __init__(self, folder: pathlib.Path, resume_step: int) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / JSONL
-        rows, damaged = parse(path)
-        if damaged:
-            aside = _keep(path)
-            _log.warning(
-                '%s has %d damaged lines, the first is line %d; the file is kept as %s, the other '
-                'rows stay',
-                *(path, len(damaged), damaged[0], aside),
-            )
-        kept = [row for row in rows if row['step'] <= resume_step]
+        kept = [row for row in parse(path) if row['step'] <= resume_step]
         partial = path.with_suffix('.partial')
         with files.writing(path):
             partial.write_text(''.join(json.dumps(row) + '\n' for row in kept))
@@ -89,10 +78,6 @@ class MetricsWriter:
 def json_number(value: float) -> float | str:
     """A number as JSON has it: what is not finite by its name."""
     return value if math.isfinite(value) else str(value)
-
-
-def _number(value: Any) -> Any:
-    return float(value) if value in ('nan', 'inf', '-inf') else value
 
 
 class _EventFile:
@@ -129,38 +114,16 @@ class _EventFile:
 
 
 def read(folder: pathlib.Path) -> list[dict[str, Any]]:
-    """Rows of a run's `metrics.jsonl`, without a last line cut short by a kill and without damaged
-    lines, which are reported when the run goes on."""
-    rows, _ = parse(folder / JSONL)
-    return [{name: _number(value) for name, value in row.items()} for row in rows]
+    """Rows of a run's `metrics.jsonl`."""
+    spelled = ('nan', 'inf', '-inf')
+    return [
+        {name: float(value) if value in spelled else value for name, value in row.items()}
+        for row in parse(folder / JSONL)
+    ]
 
 
-def parse(path: pathlib.Path) -> tuple[list[dict[str, Any]], list[int]]:
-    """Rows of the file, and the numbers, from 1, of its lines that are none; nothing for no file. A
-    last line without its end is no damage."""
-    rows: list[dict[str, Any]] = []
-    damaged = []
-    lines = path.read_bytes().split(b'\n') if path.exists() else [b'']
-    for number, line in enumerate(lines, 1):
-        row = _row(line)
-        if row is not None:
-            rows.append(row)
-        elif number < len(lines):
-            damaged.append(number)
-    return rows, damaged
-
-
-def _row(line: bytes) -> dict[str, Any] | None:
-    try:
-        row = json.loads(line.decode())
-    except (ValueError, RecursionError):
-        return None
-    return row if isinstance(row, dict) and type(row.get('step')) is int else None
-
-
-def _keep(path: pathlib.Path) -> pathlib.Path:
-    """A copy of a damaged file beside it, under a name of its own."""
-    names = (path.with_name(f'{path.stem}.damaged-{i}{path.suffix}') for i in itertools.count())
-    aside = next(name for name in names if not name.exists())
-    files.write_bytes(aside, path.read_bytes())
-    return aside
+def parse(path: pathlib.Path) -> list[dict[str, Any]]:
+    """Rows of a file of JSON lines; none for no file. A kill may cut the last line short, which is
+    left out."""
+    *lines, _ = path.read_bytes().split(b'\n') if path.exists() else [b'']
+    return [json.loads(line) for line in lines]

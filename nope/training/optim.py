@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -145,9 +144,10 @@ def make_optimizer(config: OptimizerConfig) -> optax.GradientTransformation:
     partition), so under jit they are never computed, and it has no moments. Where the config is
     `guarded`, updating takes `loss` and `grad_norm` too.
     """
-    decay_mask = _matrices if config.decayed == 'matrices' else None
-    if config.trains == 'all':
-        decay_mask = functools.partial(_without_lam, decay_mask)
+    decay_mask: Any = _matrices if config.decayed == 'matrices' else None
+    if config.trains == 'all':  # the same parameters decay as without lambda, and lambda never
+        of_params = decay_mask or (lambda params: True)
+        decay_mask = lambda variables: {'params': of_params(variables['params']), 'lam': False}  # noqa: E731
     links = [
         optax.clip_by_global_norm(config.clip),
         optax.adamw(
@@ -164,7 +164,11 @@ def make_optimizer(config: OptimizerConfig) -> optax.GradientTransformation:
     transform = optax.chain(*links)
     if config.trains == TABLE:
         transform = optax.multi_transform(
-            {TABLE: transform, 'frozen': optax.set_to_zero()}, _table_or_frozen
+            {TABLE: transform, 'frozen': optax.set_to_zero()},
+            lambda variables: {
+                'params': {n: n if n == TABLE else 'frozen' for n in variables['params']},
+                'lam': 'frozen',
+            },
         )
     elif config.trains != 'all':
         frozen = {'params': 'lam', 'lam': 'params'}[config.trains]
@@ -193,8 +197,8 @@ def with_frozen_weights(variables: Variables) -> Variables:
 
 
 def keep_at_least(bound: float) -> optax.GradientTransformation:
-    """Projection p := max(p + u, bound), as the last link of a chain, which gives the difference:
-    to the rounding of p + u (exact for the bounds 0 and 1)."""
+    """Projection p := max(p + u, bound) as the last link of a chain, which gives the difference. It
+    is exact for the bounds 0 and 1, else to the rounding of p + u."""
 
     def update(
         updates: optax.Updates, state: optax.EmptyState, params: optax.Params | None = None
@@ -220,17 +224,6 @@ def as_used(config: OptimizerConfig, variables: Variables) -> Variables:
     if config.bound is None or not config.straight_through:
         return variables
     return with_lam_from(variables, config.bound)
-
-
-def _table_or_frozen(variables: Variables) -> Any:
-    """Label of every variable."""
-    labels = {name: name if name == TABLE else 'frozen' for name in variables['params']}
-    return {'params': labels, 'lam': 'frozen'}
-
-
-def _without_lam(decay_mask: Callable[[Any], Any] | None, variables: Variables) -> Any:
-    """Mask of what is decayed where lambda trains too: of the parameters what it is without."""
-    return {'params': True if decay_mask is None else decay_mask(variables['params']), 'lam': False}
 
 
 def _matrices(params: Any) -> Any:

@@ -37,8 +37,12 @@ class Profile:
         """Starts or stops the trace; called after every step."""
         if self._first <= done < self._last and not self._running:
             self._running = True
+            # To follow Python calls the profiler reads the state of every thread, also of one that
+            # Orbax or TensorStore is just starting, which can crash the process.
+            options = jax.profiler.ProfileOptions()
+            options.python_tracer_level = 0
             jax.profiler.start_trace(
-                self._folder, create_perfetto_trace=True, profiler_options=_options()
+                self._folder, create_perfetto_trace=True, profiler_options=options
             )
         elif done >= self._last:
             self._stop()
@@ -48,14 +52,3 @@ class Profile:
             self._running = False
             jax.profiler.stop_trace()
             log.info('trace of steps %d to %d: %s', self._first + 1, self._last, self._folder)
-
-
-def _options() -> jax.profiler.ProfileOptions:
-    """Profiler options: device and XLA activity, without calls of Python functions.
-
-    To follow Python calls the profiler reads the state of every thread, also of one that Orbax or
-    TensorStore is just starting, which can crash the process.
-    """
-    options = jax.profiler.ProfileOptions()
-    options.python_tracer_level = 0
-    return options

@@ -30,11 +30,11 @@ class TrainingDiverged(RuntimeError):
 class Reporter:
     """Checks, shows and writes each step's metrics, one step late.
 
-    While step n is fetched the devices compute step n + 1. Rows of `metrics.jsonl` are those
-    of every `log_every`-th step, of the monitored and the scored ones and the last, wherever a run
-    was stopped in between; of several processes, all check and the first one writes. skipped: bad
-    steps in a row before the first. tracked: makes a `Tracker` that is given the same rows, in the
-    first process; None for none.
+    While step n is fetched the devices compute step n + 1. `metrics.jsonl` has a row for every
+    `log_every`-th step, for monitored and scored ones and for the last, wherever a run was stopped
+    in between. All processes check, and the first one writes. skipped: bad steps in a row before
+    the first. tracked: makes a `Tracker` that is given the same rows, in the first process; None
+    for none.
     """
 
     def __init__(
@@ -110,7 +110,12 @@ class Reporter:
         self._bar.update(step - self._bar.n)
         if step % self._log_every == 0 or step == self._steps or by_layer or self._scores:
             rates = self._throughput.since_last(step)
-            row = {**values, **rates, **_scalars(by_layer), **self._scores}
+            layers = {
+                f'{name}/{layer}': float(value)
+                for name, array in by_layer.items()
+                for layer, value in enumerate(np.asarray(array))
+            }
+            row = {**values, **rates, **layers, **self._scores}
             if self._writer is not None:
                 self._writer.write(step, row)
             if self._tracker is not None:
@@ -196,11 +201,3 @@ class Throughput:
 def skipped_of(data: Mapping[str, Any]) -> int:
     """Bad steps in a row up to a checkpoint, by its `data`."""
     return data.get(SKIPPED, 0)
-
-
-def _scalars(by_layer: Metrics) -> dict[str, float]:
-    return {
-        f'{name}/{layer}': float(value)
-        for name, array in by_layer.items()
-        for layer, value in enumerate(np.asarray(array))
-    }

@@ -22,27 +22,21 @@ from nope.training.state import TrainState
 from nope.variables import TABLE, Variables, lam_of, with_lam
 
 Metrics = dict[str, jax.Array]
-# On devices: any batch, or the blocks [..., T + 1] of a plain one. As one array they are half the
-# bytes, and the loss is summed in the order in which it always was, to the last bit.
-Placed = Batch | jax.Array
 Step = Callable[..., tuple[TrainState, Metrics]]
 
 
 def batch_loss(
     config: ModelConfig,
     variables: Variables,
-    batch: Placed,
+    batch: Batch,
     total: jax.Array | None = None,
     keys_B: jax.Array | None = None,
 ) -> jax.Array:
     """Weighted mean cross-entropy of the targets (nats), float32 scalar.
 
-    batch: arrays [B, T], or the blocks [B, T + 1] of a plain one. Without segments attention
-    crosses the boundaries of documents. total: see `nope.losses.mean_loss`. keys_B: typed keys of
-    the rows' dropout; None for none.
+    batch: arrays [B, T]. Without segments attention crosses the boundaries of documents.
+    total: see `nope.losses.mean_loss`. keys_B: typed keys of the rows' dropout; None for none.
     """
-    if not isinstance(batch, Batch):
-        batch = Batch.of_blocks(batch)
     output = apply(
         config,
         variables,
@@ -64,8 +58,8 @@ def make_step(config: ModelConfig, optimizer: optim.OptimizerConfig) -> Step:
     for nothing else. metrics: loss (nats per token, the weighted mean over the batch; nats^2 where
     the optimizer has an `entropy_length`), grad_norm (before clipping), learning_rate, float32
     scalars; bad, whether the step is one (`nope.training.guard`). Where all weights are 0, so are
-    the loss and the gradients. seed: uint32 scalar where the step drops (`drops`): its masks follow
-    that, the number of the step and the number of a row in the whole batch.
+    the loss and the gradients. seed: uint32 scalar if the step drops (`drops`). Its masks follow
+    the seed, the number of the step and the number of a row in the whole batch.
     """
     config = _sparing(config, optimizer)
     transform = optax.with_extra_args_support(optim.make_optimizer(optimizer))
@@ -83,7 +77,7 @@ def make_step(config: ModelConfig, optimizer: optim.OptimizerConfig) -> Step:
     def loss_of(
         trained: Variables,
         frozen: Variables,
-        micro: Placed,
+        micro: Batch,
         total: jax.Array | None,
         keys_B: jax.Array | None,
         gap_LN: jax.Array | None,
@@ -93,17 +87,17 @@ def make_step(config: ModelConfig, optimizer: optim.OptimizerConfig) -> Step:
             return entropy_gap(config, variables, micro, optimizer.entropy_length, gap_LN)
         return batch_loss(config, variables, micro, total, keys_B)
 
-    def gap_of(state: TrainState, frozen: Variables, batch: Placed) -> jax.Array | None:
-        """Of a batch in several micro-batches the differences of entropy of all."""
+    def gap_of(state: TrainState, frozen: Variables, batch: Batch) -> jax.Array | None:
+        """Differences of entropy of a whole batch in several micro-batches; None for one."""
         length = optimizer.entropy_length
-        if length is None or jax.tree.leaves(batch)[0].shape[0] == 1:
+        if length is None or batch.tokens.shape[0] == 1:
             return None
         variables = used(state.trained, frozen)
         gaps_ALN = jax.lax.map(lambda micro: head_gaps(config, variables, micro, length), batch)
         return jnp.mean(gaps_ALN, axis=0)
 
     def step(
-        state: TrainState, frozen: Variables, batch: Placed, seed: jax.Array | None = None
+        state: TrainState, frozen: Variables, batch: Batch, seed: jax.Array | None = None
     ) -> tuple[TrainState, Metrics]:
         variables = {**frozen, **state.trained}
         of_trained = functools.partial(jax.value_and_grad(loss_of), state.trained, frozen)
@@ -111,7 +105,9 @@ def make_step(config: ModelConfig, optimizer: optim.OptimizerConfig) -> Step:
         if drops(config, optimizer):
             if seed is None:
                 raise ValueError('the model has dropout: its training step takes a seed')
-            keys_AB = row_keys(seed, state.step, _rows(batch))
+            parts, rows = batch.tokens.shape[:2]
+            numbers_AB = jnp.arange(parts * rows, dtype=jnp.int32).reshape(parts, rows)
+            keys_AB = row_keys(seed, state.step, numbers_AB)
         of_micro = functools.partial(of_trained, gap_LN=gap_of(state, frozen, batch))
         shares = optimizer.entropy_length is None
         loss, gradient = _accumulate(of_micro, batch, keys_AB, shares=shares)
@@ -119,9 +115,12 @@ def make_step(config: ModelConfig, optimizer: optim.OptimizerConfig) -> Step:
         measured = {'loss': loss, 'grad_norm': optax.tree.norm(gradient)}
         more = measured if optimizer.guarded else {}
         updates, opt_state = transform.update(gradients, state.opt_state, variables, **more)
+        made = state.step  # updates; the schedule does not count steps that were skipped
+        if optimizer.guarded:
+            made = optax.tree_utils.tree_get_all_with_path(state.opt_state, 'count')[0][1]
         metrics = {
             **measured,
-            'learning_rate': schedule(_updates(optimizer, state)),
+            'learning_rate': schedule(made),
             'bad': is_bad(state.opt_state, **measured, spike=optimizer.spike),
         }
         trained = optax.apply_updates(state.trained, {n: updates[n] for n in state.trained})
@@ -136,20 +135,6 @@ def drops(config: ModelConfig, optimizer: optim.OptimizerConfig) -> bool:
     return config.drops and optimizer.trains in ('params', 'all')
 
 
-def _updates(optimizer: optim.OptimizerConfig, state: TrainState) -> jax.Array:
-    """Updates made so far: steps but for those whose update was skipped, which the schedule does
-    not count."""
-    if not optimizer.guarded:
-        return state.step
-    return optax.tree_utils.tree_get_all_with_path(state.opt_state, 'count')[0][1]
-
-
-def _rows(batch: Placed) -> jax.Array:
-    """int32 [A, B / A]: the number of every row in the whole batch."""
-    parts, rows = jax.tree.leaves(batch)[0].shape[:2]
-    return jnp.arange(parts * rows, dtype=jnp.int32).reshape(parts, rows)
-
-
 def _sparing(config: ModelConfig, optimizer: optim.OptimizerConfig) -> ModelConfig:
     """The model as a search runs it: a loop over layers, of which nothing else is recomputed,
     recomputes norms and the MLP's gate. No gradient of a weight needs these arrays, and a third of
@@ -161,7 +146,7 @@ def _sparing(config: ModelConfig, optimizer: optim.OptimizerConfig) -> ModelConf
 
 def _accumulate(
     value_and_grad: Callable[..., tuple[jax.Array, Variables]],
-    batch: Placed,
+    batch: Batch,
     keys_AB: jax.Array | None,
     *,
     shares: bool,
@@ -175,9 +160,9 @@ def _accumulate(
     because the other order rounds otherwise. shares: False for a loss that is a mean over rows
     whatever their weights.
     """
-    weights = batch.weights if shares and isinstance(batch, Batch) else None
+    weights = batch.weights if shares else None
     total = None if weights is None else jnp.sum(weights, dtype=jnp.float32)
-    count = jax.tree.leaves(batch)[0].shape[0]
+    count = batch.tokens.shape[0]
     first, keys_B = jax.tree.map(lambda array: array[0], (batch, keys_AB))
     if count == 1:
         return value_and_grad(first, total, keys_B)

@@ -8,22 +8,22 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
 from nope import sharding
 from nope.data.batch import Batch
-from nope.model import ModelConfig
+from nope.model import ModelConfig, apply
 from nope.training import optim
 from nope.training.config import Compute, Earlier, TrainConfig
-from nope.training.monitor import attention_metrics
 from nope.training.state import TrainState
-from nope.training.step import Metrics, Placed, drops, make_step
+from nope.training.step import Metrics, drops, make_step
 from nope.variables import Variables
 
 
 @dataclasses.dataclass(frozen=True)
-class Program:
+class StepProgram:
     """Compiled program of a step. early: that of the earlier model of the run. compiled: an earlier
     step of this process ran the same."""
 
@@ -62,17 +62,17 @@ class Stepping:
         self._steps = tuple(step_on(m, config, compute, mesh, state, seed) for m in self._models)
         self._ran: set[tuple[int, bool, bool]] = set()
 
-    def program(self, step: int, length: int) -> Program:
-        """Of the step after `step` others, on rows of `length` tokens."""
+    def program(self, step: int, length: int) -> StepProgram:
+        """Program of the step after `step` others, on rows of `length` tokens."""
         every = self._on[1].monitor
         asked = length, step < self._first_steps, every > 0 and (step + 1) % every == 0
-        return Program(*asked, compiled=asked in self._ran)
+        return StepProgram(*asked, compiled=asked in self._ran)
 
     def take(
-        self, program: Program, state: TrainState, frozen: Variables, batch: Batch
+        self, program: StepProgram, state: TrainState, frozen: Variables, batch: Batch
     ) -> tuple[TrainState, Metrics, Metrics]:
-        """The next state, metrics of the step, and of its attention by layer where the program
-        looks; the state that it is given is used up."""
+        """The next state, metrics of the step, and metrics of attention by layer if the program
+        looks. The given state is used up."""
         state, metrics = self._steps[program.early](state, frozen, batch)
         by_layer: Metrics = {}
         if program.monitored:
@@ -118,11 +118,10 @@ def look_at(
         return attention_metrics(model, variables, placed)
 
 
-def _placed(config: TrainConfig, compute: Compute, mesh: Mesh, batch: Batch) -> Placed:
+def _placed(config: TrainConfig, compute: Compute, mesh: Mesh, batch: Batch) -> Batch:
     """A batch on all devices, from this process's rows of it."""
     micro_batches = compute.micro_batches(config.batch_size, mesh)
-    moved = batch.blocks() if batch.plain else batch
-    placed: Placed = sharding.place_micro_batches(mesh, micro_batches, config.batch_size, moved)
+    placed: Batch = sharding.place_micro_batches(mesh, micro_batches, config.batch_size, batch)
     return placed
 
 
@@ -143,3 +142,28 @@ def _jitted_step(
 ) -> Any:
     placed = jax.tree.unflatten(tree, shardings)
     return jax.jit(make_step(model, optimizer), donate_argnums=0, out_shardings=(placed, None))
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def attention_metrics(config: ModelConfig, variables: Variables, batch: Batch) -> Metrics:
+    """Attention of every layer on the first micro-batch of a batch [A, B / A, T], float32 [L] each.
+
+    entropy: mean over rows, heads and positions, nats. max_logit: the largest logit of any query
+    and key that it sees; one that grows from look to look precedes a loss that diverges. Targets
+    and weights of the batch are not used: what fills it up counts too.
+    """
+    micro: Batch = jax.tree.map(lambda array: array[0], batch)
+    output = apply(
+        config,
+        variables,
+        micro.tokens,
+        segments_BT=micro.segments,
+        positions_BT=micro.positions,
+        entropy=True,
+        max_logit=True,
+    )
+    assert output.entropy is not None and output.max_logit is not None
+    return {
+        'entropy': jnp.mean(output.entropy, axis=(1, 2, 3)),
+        'max_logit': jnp.max(output.max_logit, axis=(1, 2, 3)),
+    }

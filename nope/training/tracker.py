@@ -30,9 +30,9 @@ class Tracker:
     """Writer of one row a step to a run of a project, through a process of its own that wandb
     starts. Environment variables of wandb hold, as WANDB_MODE=offline.
 
-    run_id: of the run in the project; one that is there already goes on, and steps that it has stay
-    as they are. title: its name. folder: wandb's files go to wandb/ in it. config: what is shown
-    beside the metrics. wandb's errors where the server cannot be reached, or refuses.
+    run_id: of the run in the project. A run that is there goes on, and its steps stay. title: its
+    name. folder: wandb's files go to wandb/ in it. config: is shown beside the metrics. Raises
+    wandb's errors for a server that cannot be reached or refuses.
     """
 
     def __init__(

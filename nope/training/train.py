@@ -177,7 +177,10 @@ def begin(
         checkpoints.stand_on(frozen)
     arrays = state.arrays(frozen)
     if checkpoints.steps():
-        state, arrays = jax.tree.map(_described, (state, arrays))
+        state, arrays = jax.tree.map(
+            lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=leaf.sharding),
+            (state, arrays),
+        )
     restored = checkpoints.restore(arrays)
     if restored is not None:
         frozen = {name: restored.arrays.get(name, tree) for name, tree in frozen.items()}
@@ -185,10 +188,6 @@ def begin(
         return begun, frozen, restored.data
     checkpoints.prepare(arrays)
     return state, frozen, {}
-
-
-def _described(leaf: jax.Array) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=leaf.sharding)
 
 
 def started(stream: Iterator[Batch]) -> Iterator[Batch]:

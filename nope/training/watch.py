@@ -25,10 +25,9 @@ class Watch:
 
     slow: a step that takes this many times the median is logged. hang_seconds: after this long
     without a step the stacks of all threads are written to `stacks-PROCESS.txt` in `folder`, and
-    the log says so. After LOST times as long several processes end, with the status of a process
-    that is missing, so that a launcher which starts them again then does so here: what one waits
-    for, a machine that is there and does not answer, may never come. One process alone goes on
-    waiting.
+    the log says so. After LOST times as long several processes end, with the status of a missing
+    process, so that a launcher that restarts them does so. A machine that is there and does not
+    answer may never come. One process alone goes on waiting.
     """
 
     def __init__(self, folder: pathlib.Path, *, slow: float, hang_seconds: float) -> None:

@@ -178,28 +178,6 @@ def test_a_folder_of_checkpoints_that_work_folders_share_has_one_writer(
     assert not files.is_locked(tmp_path / 'run' / lease.LOCK)
 
 
-@pytest.mark.parametrize('content', [b'', b'null', b'[1]', b'\xff', b'{"token": ', b'[' * 100_000])
-def test_a_damaged_lease_is_that_of_someone_unknown(tmp_path: pathlib.Path, content: bytes) -> None:
-    """It is respected as long as any other that is silent."""
-    path = tmp_path / 'owner.json'
-    path.write_bytes(content)
-    with pytest.raises(files.BusyError, match=r'no lease .*owner\.json.*remove it'):
-        Lease(path, **QUICK, wait=False).__enter__()
-    with Lease(path, **QUICK) as held:
-        held.check()
-    assert not path.exists()
-
-
-@pytest.mark.parametrize('pid', [None, '7', 7.0, -1, 0, 2**31, 2**80, [7]])
-def test_a_number_that_no_process_has_is_not_that_of_an_ended_one(
-    tmp_path: pathlib.Path, pid: object
-) -> None:
-    path = tmp_path / 'owner.json'
-    other(path, **{**lease._here(), 'pid': pid})
-    with pytest.raises(files.BusyError, match='is at work'):
-        Lease(path, **QUICK, wait=False).__enter__()
-
-
 def test_a_lease_outlives_jumps_of_the_clock(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -286,45 +264,6 @@ def test_one_that_was_stopped_is_taken_over_and_writes_no_more(tmp_path: pathlib
             assert worker.says(f'{tmp_path} was taken over by process {os.getpid()} of ')
             assert len(worker.said) <= written + 2
             held.check()
-
-
-def test_a_late_heartbeat_loses_nothing(tmp_path: pathlib.Path) -> None:
-    """A stop of some beats, and shorter than the silence that ends a lease."""
-    path = tmp_path / 'owner.json'
-    with Worker(path) as worker:
-        assert worker.says('held')
-        worker.send(signal.SIGSTOP)
-        end = time.monotonic() + 1.0
-        while time.monotonic() < end:
-            with pytest.raises(files.BusyError):
-                Lease(path, beat=0.1, silence=2.0, wait=False).__enter__()
-            time.sleep(0.05)
-        written = len(worker.said)
-        worker.send(signal.SIGCONT)
-        time.sleep(1.0)
-        with pytest.raises(files.BusyError):
-            Lease(path, beat=0.1, silence=2.0, wait=False).__enter__()
-        assert len(worker.said) > written and not worker.says('taken over', 0.0)
-
-
-def test_what_stops_both_for_a_while_changes_no_holder(tmp_path: pathlib.Path) -> None:
-    """As a virtual machine that stands still, or a disk: the one that waits is the first to go on,
-    and sees a holder who has been silent for long."""
-    path = tmp_path / 'owner.json'
-    with Worker(path) as holder:
-        assert holder.says('held')
-        with Worker(path) as waiting:
-            assert waiting.says('waiting for it')
-            waiting.send(signal.SIGSTOP)
-            holder.send(signal.SIGSTOP)
-            time.sleep(2.5)
-            waiting.send(signal.SIGCONT)
-            time.sleep(0.2)
-            holder.send(signal.SIGCONT)
-            assert not waiting.says('held', 1.5)
-            assert not holder.says('taken over', 0.0)
-            holder.send(signal.SIGKILL)
-            assert waiting.says('held')
 
 
 def test_storage_that_answers_late_makes_nobody_silent(

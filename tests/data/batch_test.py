@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import jax
 import numpy as np
-import pytest
 
 from nope.data import Batch
 
@@ -14,18 +12,7 @@ def test_a_block_is_its_tokens_and_the_next_ones() -> None:
     batch = Batch.of_blocks(blocks)
     np.testing.assert_array_equal(batch.tokens, blocks[:, :5])
     np.testing.assert_array_equal(batch.targets, blocks[:, 1:])
-    assert batch.plain
-    np.testing.assert_array_equal(batch.blocks(), blocks)
-
-
-def test_targets_that_are_not_the_next_tokens_need_weights() -> None:
-    tokens = np.arange(10, dtype=np.int32).reshape(2, 5)
-    batch = Batch(tokens, tokens)
-    with pytest.raises(ValueError, match=r'of a batch without weights .* has weights'):
-        batch.blocks()
-    assert not batch._replace(weights=np.ones((2, 5), np.float32)).plain
-    assert not batch._replace(segments=tokens).plain
-    assert not batch._replace(positions=tokens).plain
+    assert batch[2:] == (None, None, None)
 
 
 def test_documents_are_numbered_and_counted_from_their_first_token() -> None:
@@ -47,15 +34,7 @@ def test_a_shorter_batch_is_that_of_shorter_blocks() -> None:
     short, expected = Batch.of_blocks(blocks).first(3), Batch.of_blocks(blocks[:, :4])
     np.testing.assert_array_equal(short.tokens, expected.tokens)
     np.testing.assert_array_equal(short.targets, expected.targets)
-    assert short.plain
+    assert short[2:] == (None, None, None)
     full = Batch(*np.arange(20).reshape(5, 2, 2))
     for array, whole in zip(full.first(1), full, strict=True):
         np.testing.assert_array_equal(array, whole[:, :1])
-
-
-def test_arrays_that_are_not_there_are_no_leaves() -> None:
-    """So a plain batch and one with weights are different programs, of two arrays and of three."""
-    tokens = np.zeros((2, 3), np.int32)
-    assert len(jax.tree.leaves(Batch(tokens, tokens))) == 2
-    weighted = jax.tree.map(lambda array: array, Batch(tokens, tokens, np.ones((2, 3))))
-    assert isinstance(weighted, Batch) and weighted.segments is None

@@ -1,4 +1,4 @@
-"""Damage to a file's bytes: cut short, one bit flipped, bytes behind the end."""
+"""Damage to a file's bytes: cut short, or bytes behind the end."""
 
 from __future__ import annotations
 
@@ -13,15 +13,6 @@ def cuts(data: bytes) -> Iterator[bytes]:
     """`data` without its last bytes, at 20 places from nothing to all but one."""
     for size in np.linspace(0, len(data) - 1, CUTS).astype(int):
         yield data[:size]
-
-
-def flips(data: bytes, count: int = 60, seed: int = 0) -> Iterator[bytes]:
-    """`data` with one bit flipped, at `count` random places."""
-    draw = np.random.default_rng(seed)
-    for place in draw.integers(len(data), size=count):
-        flipped = bytearray(data)
-        flipped[place] ^= 1 << int(draw.integers(8))
-        yield bytes(flipped)
 
 
 def trailed(data: bytes) -> Iterator[bytes]:

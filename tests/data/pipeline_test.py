@@ -40,8 +40,14 @@ def batches(config, cache, count=5, **options) -> np.ndarray:
     defaults = {'length': LENGTH, 'batch_size': BATCH, 'seed': 0, 'start': 0, 'threads': 0}
     iterator = training_batches(config, cache=cache, **(defaults | options))
     found = list(itertools.islice(iterator, count))
-    assert all(batch.plain for batch in found)
-    return np.stack([batch.blocks() for batch in found])
+    assert all(array is None for batch in found for array in batch[2:])
+    return np.stack([blocks_in(batch) for batch in found])
+
+
+def blocks_in(batch: Batch) -> np.ndarray:
+    """The blocks [B, T + 1] that tokens and targets are cut from."""
+    np.testing.assert_array_equal(batch.tokens[:, 1:], batch.targets[:, :-1])
+    return np.concatenate([batch.tokens, batch.targets[:, -1:]], axis=-1)
 
 
 def blocks_of(config, index, cache, length=LENGTH) -> list[bytes]:
@@ -147,7 +153,7 @@ def test_documents_apart_are_those_of_the_joined_blocks(which, cache, request):
     eos = load_tokenizer('bytes').eos_id
     joined = batches(config, cache, length=512)
     for block, batch in zip(joined, apart(config, cache), strict=True):
-        assert np.array_equal(batch.blocks(), block)
+        assert np.array_equal(blocks_in(batch), block)
         for row, tokens in enumerate(batch.tokens):
             segment = position = 0
             for at, token in enumerate(tokens):

@@ -241,27 +241,6 @@ def test_a_damaged_unit_is_made_again(corpus, reference, tmp_path, content):
     assert contents(out) == contents(reference)
 
 
-def test_a_unit_of_other_counts_is_made_again(corpus, reference, tmp_path):
-    out = tmp_path / 'out'
-    shutil.copytree(reference, out)
-    (out / 'metadata.json').unlink()
-    unit = sorted(out.glob('unit-*.json'))[2]
-    found = json.loads(unit.read_text())
-    found['counts'] = dict(list(found['counts'].items())[:-1])
-    unit.write_text(json.dumps(found))
-    run(corpus, out)
-    assert contents(out) == contents(reference)
-
-
-@pytest.mark.parametrize('content', ['', 'null', '[1]', '"x"', '\x00', '[' * 100_000])
-def test_a_damaged_plan_is_named(corpus, reference, tmp_path, content):
-    out = tmp_path / 'out'
-    shutil.copytree(reference, out)
-    (out / 'plan.json').write_text(content)
-    with pytest.raises(ValueError, match=rf'^{out}/plan\.json is damaged: '):
-        run(corpus, out)
-
-
 def test_a_plan_of_one_split_is_not_that_of_all(corpus, reference, tmp_path):
     out = tmp_path / 'out'
     shutil.copytree(reference, out)

@@ -11,7 +11,6 @@ import pytest
 
 from nope.data import ids_in_use, load_tokenizer, spells_special, split_stops
 from nope.data.prefix import encode_with_bos
-from tests.data import damage
 from tests.runtime.lfs import pointer
 
 BYTES = load_tokenizer('bytes')
@@ -195,50 +194,6 @@ def test_tokenizer_without_eos_is_refused(tmp_path):
     path.write_text(hugging_face_json(['[PAD]']))
     with pytest.raises(ValueError, match=r'data\.tokenizer=.*no end-of-document token'):
         load_tokenizer(str(path))
-
-
-def refused(path: pathlib.Path, content: bytes) -> bool:
-    """Whether a tokenizer file is refused, by its field and path."""
-    path.write_bytes(content)
-    try:
-        load_tokenizer(str(path))
-    except ValueError as error:
-        assert str(error).startswith(f'data.tokenizer={str(path)!r}: ')
-        return True
-    return False
-
-
-def test_a_sentencepiece_model_cut_anywhere_is_refused(tmp_path, sentencepiece_model):
-    path = tmp_path / 'tokenizer.model'
-    ends = sentencepiece_model.index(b'nmt_nfkc') - 4  # where the normaliser's field may begin
-    for size in range(ends - 12, ends + 4):  # a file cut between two fields is among them
-        assert refused(path, sentencepiece_model[:size])
-    assert all(refused(path, content) for content in damage.cuts(sentencepiece_model))
-    assert all(refused(path, content) for content in damage.trailed(sentencepiece_model))
-    assert refused(path, sentencepiece_model + b'xx')  # well-formed, but no field of a model
-    assert not refused(path, sentencepiece_model)
-
-
-def test_a_hugging_face_tokenizer_cut_anywhere_is_refused(tmp_path):
-    path = tmp_path / 'tokenizer.json'
-    content = hugging_face_json(['<s>', '</s>']).encode()
-    assert all(refused(path, cut) for cut in damage.cuts(content))
-    assert all(refused(path, content + more) for more in (b'x', b'{}', b'\0'))
-    assert not refused(path, content)
-
-
-@pytest.mark.parametrize('suffix', ['model', 'json'])
-def test_a_tokenizer_with_a_flipped_bit_is_refused_or_another_one(
-    tmp_path, sentencepiece_model, suffix
-):
-    """No tokenizer file has a checksum; what was made with the whole one is not mixed with it."""
-    path = tmp_path / f'tokenizer.{suffix}'
-    content = hugging_face_json(['<s>', '</s>']).encode()
-    content = sentencepiece_model if suffix == 'model' else content
-    path.write_bytes(content)
-    whole = load_tokenizer(str(path)).fingerprint
-    for flipped in damage.flips(content):
-        assert refused(path, flipped) or load_tokenizer(str(path)).fingerprint != whole
 
 
 @pytest.mark.parametrize('content', ['', '[]', 'null', '3', '"x"', '\x00', '[' * 100_000])

@@ -52,18 +52,6 @@ def assert_same_results(found: pathlib.Path, expected: pathlib.Path) -> None:
 
 
 @pytest.mark.slow
-def test_two_processes_draw_the_figure_of_one(alone, text, tmp_path) -> None:
-    asked = arguments(tmp_path, text, '--config.compute.mesh.fsdp=2')
-    first, second = launching.finish(launching.start(asked, 2, 1))
-    assert first[0] == second[0] == 0, first[2][-2000:] + second[2][-2000:]
-    (drawn,) = said(first[1])
-    assert drawn.endswith('fig4.png') and pathlib.Path(drawn).is_file()
-    assert said(second[1]) == []
-    assert 'step/s' in first[2] and 'step/s' not in second[2]
-    assert_same_results(tmp_path, alone)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize('then', [2, 1, 4])
 def test_a_stop_of_one_process_stops_all_and_loses_nothing(alone, text, tmp_path, then) -> None:
     """Also where another number of processes goes on."""
@@ -95,14 +83,6 @@ def test_processes_with_work_folders_of_their_own_are_refused(text, tmp_path) ->
         assert status == 2
         assert 'process 1 does not see what the first process wrote there' in errors
     assert not list(tmp_path.glob('*/figures')) and not list(tmp_path.glob('*/runs'))
-
-
-def test_bad_input_ends_all_processes_with_the_same_message(text, tmp_path) -> None:
-    asked = arguments(tmp_path, text, '--config.train.batch_size=7')
-    for status, _, errors in launching.finish(launching.start(asked, 2, 1), 120):
-        assert status == 2
-        assert 'train.batch_size is 7; it must be a multiple of 2' in errors
-    assert not list(tmp_path.glob('runs'))
 
 
 OTHERS = {

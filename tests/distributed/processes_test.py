@@ -161,25 +161,6 @@ def test_one_without_devices_ends_all() -> None:
     assert 'error: process 1 has failed: RuntimeError: Unable to initialize backend' in first[2]
 
 
-def test_a_failure_of_all_is_told_by_each_of_them_alone() -> None:
-    ended = run(
-        """
-        import sys
-        from nope.runtime import ending
-        def command():
-            ending.watch()
-            try:
-                processes.from_first(lambda: int('x'))
-            except ValueError as error:
-                raise ending.Failure(2, error) from error
-        sys.exit(ending.run(command))
-        """
-    )
-    assert [status for status, _, _ in ended] == [2, 2], ended
-    assert 'has failed' not in ended[0][2] + ended[1][2]
-    assert 'error: invalid literal' in ended[0][2] and 'error: process 0' in ended[1][2]
-
-
 def test_all_stop_at_the_same_call() -> None:
     """Process 1 is asked between two steps in which all take part; none stops alone."""
     ended = run(

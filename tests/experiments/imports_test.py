@@ -256,7 +256,7 @@ def test_bad_input_names_the_field(directories, changes: dict, message: str) -> 
         ({'init': 'hf:DIR', 'finetune': {}, 'search': {}}, 'both search and finetune'),
         (
             {'init': 'hf:DIR', 'finetune': {}, 'train': {'steps': 1}},
-            r'runs\.nope\.train: fine-tuning takes no train',
+            r'runs\.nope\.train is unknown for fine-tuning',
         ),
         ({'init': 'nope'}, r"runs\.nope\.init is 'nope'; a run that starts from it takes one"),
         ({'init': 'hf:DIR', 'nope': 'no'}, r"runs\.nope\.nope is 'no'; accepted: True, False"),

@@ -305,9 +305,12 @@ def test_a_search_of_two_numbers_starts_from_both() -> None:
         ),
         (
             {'lam': {'form': 'log_length'}, 'search': {'times': (2.0,)}},
-            r'lam: a search takes no lam; accepted: init',
+            r'lam is unknown for a search; accepted: data',
         ),
-        ({'lam': {'form': 'log_length'}, 'model': {'layers': 2}}, r'model: a law of lambda takes'),
+        (
+            {'lam': {'form': 'log_length'}, 'model': {'layers': 2}},
+            r'model is unknown for a law of lambda',
+        ),
     ],
     ids=str,
 )

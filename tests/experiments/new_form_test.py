@@ -13,11 +13,12 @@ from experiments.plan import make_plan
 from experiments.runs import RunSpec
 from experiments.specs import identity
 from nope import records
-from nope.identity import plain, rebuild
+from nope.identity import plain
 from nope.interop import Export, check_export
 from nope.interop.fold import fold
 from nope.interop.run_folder import model_types, read_run
 from nope.model import lam
+from nope.runtime.sections import rebuild
 from nope.variables import lam_of
 from tests import tiny
 from tests.experiments import build_test, run_test

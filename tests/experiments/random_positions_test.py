@@ -7,7 +7,7 @@ import pathlib
 
 from experiments.runs import RunSpec
 from experiments.runs.training import batches
-from nope.data.drawn import positions_of
+from nope.data.pipeline import positions_of
 from tests.experiments.execute_test import bench_of
 from tests.experiments.laws_test import experiment
 

@@ -1,7 +1,7 @@
-"""Kills, damage, full and vanished disks, other meshes: nothing wrong is ever restored silently.
+"""Kills, damage, full disks, other meshes: nothing wrong is ever restored silently.
 
 Every case ends with the state of a run that nothing happened to: bitwise on the same devices, to
-rounding on others, with the same examples at every step. Twenty minutes on two cores:
+rounding on others, with the same examples at every step. A quarter of an hour on two cores:
 
     tools/test -m faults
 """
@@ -9,13 +9,11 @@ rounding on others, with the same examples at every step. Twenty minutes on two 
 from __future__ import annotations
 
 import contextlib
-import os
 import pathlib
 import random
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 
@@ -29,7 +27,7 @@ from tests.faults import harness
 pytestmark = pytest.mark.faults
 
 KILLS = 48  # half of them aimed at a checkpoint that is being written
-DAMAGES = 24
+DAMAGES = 6
 
 
 @pytest.fixture(scope='module')
@@ -292,64 +290,3 @@ def test_a_full_disk_ends_the_run_and_keeps_what_was_there(
         assert ended.status == 0, ended.errors
         assert ended.start == kept[-1]
         assert_as_if_nothing_happened(disk / 'run', whole)
-
-
-def test_a_disk_that_becomes_read_only(whole: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    """That of the checkpoints, on which no file is open between saves."""
-    disk, folder = tmp_path / 'disk', tmp_path / 'run'
-    with small_disk(disk, 200):
-        process = harness.start(folder, checkpoints=disk / 'checkpoints')
-        while len(harness.committed(disk)) < 2 and process.poll() is None:
-            time.sleep(0.001)
-        while subprocess.run(
-            ['mount', '-o', 'remount,ro', str(disk)], capture_output=True, check=False
-        ).returncode:
-            assert process.poll() is None, 'it ended before the disk could be made read-only'
-            time.sleep(0.001)
-        ended = harness.finish(process)
-        assert ended.status == 3, ended.errors
-        assert 'Read-only' in ended.errors or 'could not be written' in ended.errors
-        remount(disk, 'rw')
-        kept = harness.committed(disk)
-        assert kept and kept[-1] < harness.committed(whole)[-1]
-        ended = harness.run(folder, checkpoints=disk / 'checkpoints')
-        assert ended.status == 0, ended.errors
-        assert ended.start == kept[-1]
-        assert_as_if_nothing_happened(folder, whole)
-
-
-def test_a_folder_that_vanishes(whole: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    """And is there again at the next start, as a network's disk would be."""
-    folder, away = tmp_path / 'run', tmp_path / 'away'
-    process = harness.start(folder)
-    while len(harness.committed(folder)) < 2 and process.poll() is None:
-        time.sleep(0.001)
-    os.rename(folder, away)
-    ended = harness.finish(process)
-    assert ended.status == 3, ended.errors
-    shutil.rmtree(folder, ignore_errors=True)
-    os.rename(away, folder)
-    kept = harness.committed(folder)
-    ended = harness.run(folder)
-    assert ended.status == 0, ended.errors
-    assert kept and ended.start == kept[-1]
-    assert_as_if_nothing_happened(folder, whole)
-
-
-def test_another_runs_folder_is_refused(stopped: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    """Whole checkpoints of something else are not damaged ones: they stay where they are."""
-    folder = tmp_path / 'run'
-    shutil.copytree(stopped, folder)
-    steps = harness.committed(folder)
-    code = (
-        f'import sys; from tests.faults import worker; sys.argv[1:] = [{str(folder)!r}]\n'
-        'train = worker.train\n'
-        "worker.train = lambda *a, **k: train(*a, **(k | {'identity': {'model': 'other'}}))\n"
-        'sys.exit(worker.main())'
-    )
-    ended = subprocess.run(
-        [sys.executable, '-c', code], cwd=harness.ROOT, capture_output=True, text=True
-    )
-    assert ended.returncode == 3
-    assert "is of another run: model is 'other' here and 'faults' there" in ended.stderr
-    assert harness.committed(folder) == steps

@@ -25,21 +25,14 @@ class Ended(NamedTuple):
     errors: str
 
 
-def start(
-    folder: pathlib.Path,
-    mesh: str = '',
-    devices: int = 1,
-    checkpoints: pathlib.Path | None = None,
-) -> subprocess.Popen:
-    """checkpoints: where they go instead of into `folder`."""
+def start(folder: pathlib.Path, mesh: str = '', devices: int = 1) -> subprocess.Popen:
     environment = {
         **os.environ,
         'JAX_PLATFORMS': 'cpu',
         'XLA_FLAGS': f'--xla_force_host_platform_device_count={devices}',
     }
-    others = [] if checkpoints is None else [str(checkpoints)]
     return subprocess.Popen(
-        [sys.executable, '-m', 'tests.faults.worker', str(folder), mesh, *others],
+        [sys.executable, '-m', 'tests.faults.worker', str(folder), mesh],
         cwd=ROOT,
         env=environment,
         stdout=subprocess.PIPE,
@@ -57,13 +50,8 @@ def finish(process: subprocess.Popen, seconds: float = 300) -> Ended:
     return Ended(process.returncode, starts[0] if starts else None, errors)
 
 
-def run(
-    folder: pathlib.Path,
-    mesh: str = '',
-    devices: int = 1,
-    checkpoints: pathlib.Path | None = None,
-) -> Ended:
-    return finish(start(folder, mesh, devices, checkpoints))
+def run(folder: pathlib.Path, mesh: str = '', devices: int = 1) -> Ended:
+    return finish(start(folder, mesh, devices))
 
 
 def kill_when(process: subprocess.Popen, ready: Callable[[], bool], seconds: float = 120) -> Ended:

@@ -1,6 +1,6 @@
 """A real training that faults are made in.
 
-    python -m tests.faults.worker FOLDER [MESH [CHECKPOINTS]]    MESH as 'fsdp=4,tensor=2'
+    python -m tests.faults.worker FOLDER [MESH]    MESH as 'fsdp=4,tensor=2'
 
 Prints where it goes on from. Leaves `examples.jsonl`, a digest of the examples of every step it
 made, and at the end `final.npz`, the state. Exit status 3, with the message, for what a command
@@ -48,7 +48,6 @@ CONFIG = TrainConfig(
 def main() -> int:
     folder = pathlib.Path(sys.argv[1])
     sizes = launching.sizes(sys.argv[2] if len(sys.argv) > 2 else '')
-    checkpoints = sys.argv[3] if len(sys.argv) > 3 else None
     processes.start()
     mesh = sharding.make_mesh(sharding.MeshConfig(**sizes))
     rows = sharding.rows_here(mesh, 1, BATCH)
@@ -81,7 +80,6 @@ def main() -> int:
             identity={'model': 'faults'},
             title='faults',
             should_stop=processes.StopTogether(lambda: bool(asked)),
-            checkpoints_in=checkpoints,
         )
     except Interrupted as error:
         print(error, file=sys.stderr)

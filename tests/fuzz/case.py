@@ -18,7 +18,7 @@ Case = Callable[[Draw], bool]
 
 
 class Target(NamedTuple):
-    """name: of the target. cases: of 100,000 in all. make: from an empty folder, the case."""
+    """name: of the target. cases: how many are run. make: from an empty folder, the case."""
 
     name: str
     cases: int

@@ -1,46 +1,42 @@
-"""Whatever a user's files hold, it is read rightly or refused in words, in good time.
-
-The brief slice runs in this process; `-m slow` runs all cases, in processes under limits.
-"""
+"""Whatever a user's files hold, it is read rightly or refused in words, in good time."""
 
 from __future__ import annotations
 
 import pathlib
+import resource
+import time
+import zlib
 
+import numpy as np
 import pytest
 
-from tests.fuzz import campaign, targets, worker
 from tests.fuzz.case import Target
+from tests.fuzz.targets import EVERY
 
-EVERY = targets.every()
-# Cases of the brief slice; the targets that are left out take seconds to begin with.
-BRIEF = {
-    'weights.safetensors': 120,
-    'weights.values': 30,
-    'lines.jsonl': 60,
-    'lines.packed': 100,
-    'lines.text': 40,
-    'tables.parquet': 25,
-    'tokenizers.sentencepiece': 60,
-    'tokenizers.json': 60,
-    'tokenizers.beside': 40,
-    'questions.longbench': 40,
-    'questions.prompts': 40,
-}
+MOST_SECONDS = 5.0  # of a case, of the processor
+MOST_KIB = 1 << 20  # by which all cases of a target may raise the peak of memory
+
+LATE = ('lines.bombs', 'tables.tfds')  # take seconds to begin with
+RUNS = [
+    *(pytest.param(t, 1, id=t.name) for t in EVERY if t.name not in LATE),
+    *(pytest.param(t, 30, id=f'{t.name} more', marks=pytest.mark.slow) for t in EVERY),
+]
 
 
 @pytest.mark.once
-@pytest.mark.parametrize('name', BRIEF)
-def test_some_cases_are_read_rightly_or_refused_by_name(tmp_path: pathlib.Path, name: str) -> None:
-    case = targets.by_name(name).make(tmp_path)
-    found = [worker.outcome(case, worker.draw_of(name, i, seed=1)) for i in range(BRIEF[name])]
-    wrong = [(i, why) for i, (kind, why) in enumerate(found) if kind == 'wrong']
-    assert not wrong
-    assert 'accepted' in {kind for kind, _ in found}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize('target', EVERY, ids=lambda target: target.name)
-def test_every_case_is_read_rightly_or_refused_by_name(target: Target) -> None:
-    (tally,) = campaign.run([target], share=1.0, seed=0)
-    assert not tally.wrong
+@pytest.mark.parametrize(('target', 'times'), RUNS)
+def test_a_case_is_read_rightly_or_refused_by_name(
+    target: Target, times: int, tmp_path: pathlib.Path
+) -> None:
+    case = target.make(tmp_path)
+    accepted, before = 0, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for number in range(target.cases * times):
+        draw = np.random.default_rng([times, zlib.crc32(target.name.encode()), number])
+        began = time.process_time()
+        try:
+            accepted += case(draw)
+        except BaseException as error:  # a library's panic is no Exception
+            raise AssertionError(f'case {number}') from error
+        assert time.process_time() - began < MOST_SECONDS, f'case {number}'
+    assert accepted
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < MOST_KIB

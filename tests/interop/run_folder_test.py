@@ -15,7 +15,7 @@ import pytest
 
 from nope.checkpoints.errors import CheckpointError
 from nope.checkpoints.manager import Checkpoints
-from nope.identity import plain, rebuild
+from nope.identity import plain
 from nope.interop import Described, fingerprint, open_directory, save
 from nope.interop.run_folder import BASE_MODEL, model_types, name_base_model, read_run, write_run
 from nope.model import LayerKind, ModelConfig
@@ -23,6 +23,7 @@ from nope.model.lam import LogLength
 from nope.positions import LongRoPE, NoPE, Rotary
 from nope.runtime import files
 from nope.runtime.files import read_json, write_json
+from nope.runtime.sections import rebuild
 from nope.variables import Variables, lam_of
 from tests import tiny
 from tests.positions import cases
@@ -191,6 +192,12 @@ def test_a_base_model_that_was_trained_again_to_other_weights_is_refused(
     again = {**tiny.variables(CONFIG), 'params': params}
     write_run(tmp_path / 'base', Described(CONFIG, 16), again, tiny.mesh(), {})
     with pytest.raises(CheckpointError, match=r'step 7 .* belongs to another base model'):
+        read_run(searched, tiny.mesh())
+
+
+def test_a_search_is_not_read_without_its_base_model(searched: pathlib.Path) -> None:
+    (searched / BASE_MODEL).unlink()
+    with pytest.raises(CheckpointError, match='has no params: a search is saved without its base'):
         read_run(searched, tiny.mesh())
 
 

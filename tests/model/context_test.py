@@ -14,6 +14,7 @@ import pytest
 from nope import sharding
 from nope.attention import Mask
 from nope.attention.cases import Trial, make_inputs
+from nope.data import Batch
 from nope.model import LayerKind, ModelConfig, ModelOutput, apply, context
 from nope.positions import Alibi, DynamicNTK, Kerple, Rotary, ScaleInvariant, T5Bias
 from nope.sharding import MeshConfig
@@ -114,7 +115,7 @@ def test_every_device_has_the_biases_of_its_heads_and_tokens(shape: tuple[int, .
 def test_the_table_of_biases_gets_its_gradient_from_all_devices() -> None:
     """And all other parameters theirs."""
     gradient = jax.value_and_grad(functools.partial(batch_loss, T5))
-    variables, blocks = tiny.varied_lam(T5), tiny.tokens(4, 33)
+    variables, blocks = tiny.varied_lam(T5), Batch.of_blocks(tiny.tokens(4, 33))
     _, (loss, found) = compiled(mesh_of(1, 1, 2, 4), gradient, variables, blocks)
     _, (loss_expected, expected) = compiled(tiny.mesh(), gradient, variables, blocks)
     np.testing.assert_allclose(loss, loss_expected, rtol=1e-6)

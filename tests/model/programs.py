@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from nope.data import Batch
 from nope.model import ModelConfig, ModelOutput, apply
 from nope.training.step import batch_loss
 from nope.variables import Variables
@@ -39,7 +40,7 @@ def run(
 
 @functools.partial(jax.jit, static_argnums=0)
 def loss_and_gradients(config: ModelConfig, variables: Variables, blocks: Any) -> tuple:
-    return jax.value_and_grad(lambda v: batch_loss(config, v, blocks))(variables)
+    return jax.value_and_grad(lambda v: batch_loss(config, v, Batch.of_blocks(blocks)))(variables)
 
 
 def influence(config: ModelConfig) -> tuple[np.ndarray, np.ndarray]:

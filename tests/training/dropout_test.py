@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from nope import sharding
+from nope.data import Batch
 from nope.model import ModelConfig
 from nope.positions import T5Bias
 from nope.sharding import MeshConfig
@@ -19,7 +20,7 @@ from nope.training.config import Compute, TrainConfig
 from nope.training.optim import OptimizerConfig
 from nope.training.state import TrainState, fresh_state
 from nope.training.step import Metrics, make_step
-from nope.training.train import Interrupted, train
+from nope.training.train import train
 from nope.variables import Variables
 from tests import tiny
 from tests.training.train_test import batches_of
@@ -43,7 +44,7 @@ def stepper(model: ModelConfig = MODEL, mesh: Any = None, parts: int = 1) -> Any
     state, frozen = fresh_state(variables, OPTIMIZER, mesh)
     placed = jax.tree.map(lambda leaf: leaf.sharding, state)
     step = jax.jit(make_step(model, OPTIMIZER), out_shardings=(placed, None))
-    data = sharding.place_micro_batches(mesh, parts, ROWS, tiny.tokens(ROWS, 17))
+    data = sharding.place_micro_batches(mesh, parts, ROWS, Batch.of_blocks(tiny.tokens(ROWS, 17)))
 
     def run(seed: int = SEED, number: int = 0) -> tuple[TrainState, Metrics]:
         begun = state.replace(step=sharding.put(np.int32(number), state.step.sharding))
@@ -86,7 +87,7 @@ def test_masks_follow_the_seed_and_the_step() -> None:
 
 
 def test_a_step_asks_for_a_seed_where_weights_train_and_lambda_s_search_for_none() -> None:
-    data = tiny.tokens(ROWS, 9)[None]
+    data = Batch.of_blocks(tiny.tokens(ROWS, 9)[None])
 
     def traced(trains: str, model: ModelConfig) -> str:
         optimizer = dataclasses.replace(OPTIMIZER, trains=trains)
@@ -119,12 +120,3 @@ def trained(folder: pathlib.Path, stop_after: int | None = None, **other: Any) -
         should_stop=lambda: next(asked) == stop_after,
         **given,
     )
-
-
-def test_a_resumed_run_is_bitwise_the_uninterrupted_one(tmp_path: pathlib.Path) -> None:
-    whole = trained(tmp_path / 'whole')
-    with pytest.raises(Interrupted, match='stopped at step 3'):
-        trained(tmp_path / 'stopped', stop_after=3)
-    tiny.assert_same(trained(tmp_path / 'stopped'), whole)
-    other = trained(tmp_path / 'other', seed=SEED + 1)
-    assert np.any(np.asarray(other['params']['embedding']) != whole['params']['embedding'])

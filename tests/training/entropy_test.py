@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -25,6 +24,7 @@ from tests.model.programs import run
 L, N = 8, 24
 CONFIG = tiny.model(lam=LogLength(train_length=L), attention=None)
 BLOCKS = tiny.tokens(3, N + 1)
+BATCH = Batch.of_blocks(BLOCKS)
 SEARCH = OptimizerConfig(
     learning_rate=0.05, trains='lam', schedule='linear_tail', decay_steps=1000, entropy_length=L
 )
@@ -34,14 +34,14 @@ SHARP = jax.tree_util.tree_map_with_path(
 )
 
 
-def gap(config, variables, blocks=BLOCKS):
-    return _gap(config)(variables, blocks)
+def gap(config, variables, batch=BATCH):
+    return _gap(config)(variables, batch)
 
 
 @functools.cache
 def _gap(config):
     loss = functools.partial(entropy_gap, config, train_length=L)
-    return jax.jit(jax.value_and_grad(lambda variables, blocks: loss(variables, blocks)))
+    return jax.jit(jax.value_and_grad(lambda variables, batch: loss(variables, batch)))
 
 
 def late(config, variables, length: int) -> np.ndarray:
@@ -79,10 +79,9 @@ def test_the_gradient_is_the_slope_of_the_entropies_at_n_alone() -> None:
 
 
 def test_no_label_is_read() -> None:
-    """The last token of a block is a target only; weights without one change nothing either."""
-    other = BLOCKS.copy()
-    other[:, -1] = (other[:, -1] + 1) % tiny.MODEL.vocab_size
-    weighted = Batch.of_blocks(BLOCKS)._replace(weights=np.zeros((3, N), np.float32))
+    """Neither a target nor a weight of 0 changes anything."""
+    other = BATCH._replace(targets=(BATCH.targets + 1) % tiny.MODEL.vocab_size)
+    weighted = BATCH._replace(weights=np.zeros((3, N), np.float32))
     found = gap(CONFIG, SHARP)
     tiny.assert_same(gap(CONFIG, SHARP, other), found)
     tiny.assert_close(gap(CONFIG, SHARP, weighted), found, rtol=1e-5, atol=1e-6)
@@ -92,7 +91,7 @@ PROMPTS = 10, 15, N  # tokens of each row; an answer of two tokens and padding b
 
 
 def answered(answer: int) -> Batch:
-    batch = jax.tree.map(np.array, Batch.of_blocks(BLOCKS))
+    batch = jax.tree.map(np.array, BATCH)
     weights = np.zeros((3, N), np.float32)
     for row, size in enumerate(PROMPTS):
         weights[row, size - 1 : size + 1] = 1
@@ -120,7 +119,7 @@ def test_a_search_brings_entropies_back() -> None:
     state, frozen = fresh_state(SHARP, SEARCH, tiny.mesh())
     losses = []
     for _ in range(30):
-        state, metrics = step(state, frozen, BLOCKS[None])
+        state, metrics = step(state, frozen, jax.tree.map(lambda array: array[None], BATCH))
         losses.append(float(metrics['loss']))
     assert state.trained.keys() == {'lam'}
     np.testing.assert_allclose(losses[0], gap(CONFIG, SHARP)[0], rtol=1e-5)
@@ -136,10 +135,10 @@ def in_parts(parts: int, rows: np.ndarray) -> jax.Array:
 @pytest.mark.parametrize('micro_batches', [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_micro_batches_make_one_batch(micro_batches: int, weighted: bool) -> None:
     """The square of a mean over all rows, and not the mean of squares; of prompts too."""
-    batch: Any = tiny.tokens(4, N + 1)
+    batch = Batch.of_blocks(tiny.tokens(4, N + 1))
     if weighted:
         weights = np.arange(N) >= np.array([[9], [14], [20], [23]])
-        batch = Batch.of_blocks(batch)._replace(weights=weights.astype(np.float32))
+        batch = batch._replace(weights=weights.astype(np.float32))
     variables = with_lam(SHARP, jnp.full((2, 4), 0.3))
     found = []
     for parts in (1, micro_batches):
@@ -152,8 +151,8 @@ def test_micro_batches_make_one_batch(micro_batches: int, weighted: bool) -> Non
 
 def test_short_windows_and_documents_apart_are_refused() -> None:
     with pytest.raises(ValueError, match='tokens has 7 tokens; accepted: train_length, 8, or more'):
-        entropy_gap(CONFIG, SHARP, jnp.asarray(BLOCKS[:, :8]), L)
-    apart = Batch.of_blocks(BLOCKS)._replace(segments=np.ones((3, N), np.int32))
+        entropy_gap(CONFIG, SHARP, BATCH.first(7), L)
+    apart = BATCH._replace(segments=np.ones((3, N), np.int32))
     with pytest.raises(ValueError, match='segments: entropy is matched over whole windows'):
         entropy_gap(CONFIG, SHARP, apart, L)
 

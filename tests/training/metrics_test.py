@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from nope.training import metrics, reporting
+from nope.training import metrics
 from nope.training.metrics import MetricsWriter
 
 
@@ -94,43 +94,6 @@ def test_pytorch_is_not_imported_and_can_be_later(tmp_path: pathlib.Path) -> Non
     assert result.stdout.splitlines() == ['built False', 'torch was imported']
 
 
-@pytest.mark.parametrize(
-    'bad',
-    [
-        *(b'garbage', b'3', b'null', b'{"loss": 1.0}', b'{"step": "2"}', b'{"step": true}'),
-        *(b'\xff\xfe', b'\0' * 40, b'[' * 100_000),
-    ],
-)
-@pytest.mark.parametrize('where', [2, 19])
-def test_a_bad_line_costs_its_own_row_and_is_kept_aside_and_reported(
-    tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture, bad: bytes, where: int
-) -> None:
-    write(tmp_path, range(1, 21))
-    path = tmp_path / metrics.JSONL
-    lines = path.read_bytes().splitlines(keepends=True)
-    lines[where] = bad + b'\n'
-    damaged = b''.join(lines)
-    path.write_bytes(damaged)
-    left = [step for step in range(1, 21) if step != where + 1]
-    assert [row['step'] for row in metrics.read(tmp_path)] == left
-    write(tmp_path, range(21, 23), resume_step=20)
-    assert [row['step'] for row in metrics.read(tmp_path)] == [*left, 21, 22]
-    kept = tmp_path / 'metrics.damaged-0.jsonl'
-    assert kept.read_bytes() == damaged
-    assert f'{path} has 1 damaged lines, the first is line {where + 1};' in caplog.text
-    assert str(kept) in caplog.text
-
-
-def test_every_damaged_file_is_kept_aside(tmp_path: pathlib.Path) -> None:
-    for i in range(3):
-        write(tmp_path, range(i + 1, i + 2), resume_step=i)
-        with (tmp_path / metrics.JSONL).open('a') as file:
-            file.write(f'damage {i}\n')
-    write(tmp_path, range(4, 5), resume_step=3)
-    kept = sorted(tmp_path.glob('metrics.damaged-*.jsonl'))
-    assert [path.read_text().splitlines()[-1] for path in kept] == [f'damage {i}' for i in range(3)]
-
-
 def test_a_last_line_cut_short_is_neither_reported_nor_kept(
     tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -143,16 +106,7 @@ def test_a_last_line_cut_short_is_neither_reported_nor_kept(
         assert [row['step'] for row in metrics.read(tmp_path)] == [1, 2]
         write(tmp_path, range(3, 4), resume_step=2)
         assert path.read_bytes() == whole
-    assert not list(tmp_path.glob('*damaged*')) and not caplog.text
-
-
-@pytest.mark.parametrize('line', [b'', b'{"step": 2', b'null', b'[1]', b'\xff', b'[' * 100_000])
-def test_bad_steps_are_read_past_lines_that_are_no_rows(
-    tmp_path: pathlib.Path, line: bytes
-) -> None:
-    rows = b'{"step": 1, "loss": "nan"}\n' + line + b'\n{"step": 3, "loss": "inf"}\n{"step"'
-    (tmp_path / reporting.BAD_STEPS).write_bytes(rows)
-    assert [row['step'] for row in metrics.parse(tmp_path / reporting.BAD_STEPS)[0]] == [1, 3]
+    assert not caplog.text
 
 
 @pytest.mark.parametrize('name', ['metrics.jsonl', 'tensorboard'])

@@ -10,6 +10,7 @@ import numpy as np
 import optax
 import pytest
 
+from nope.data import Batch
 from nope.training import optim
 from nope.training.state import fresh_state
 from nope.training.step import make_step
@@ -297,8 +298,8 @@ def test_the_search_of_lambda_costs_two_thirds_of_a_step() -> None:
     def flops(optimizer: optim.OptimizerConfig) -> float:
         start, frozen = fresh_state(state, optimizer, tiny.mesh())
         step = jax.jit(make_step(model, optimizer))
-        blocks = jnp.zeros((1, 8, 17), jnp.int32)
-        compiled = step.lower(start, frozen, blocks).compile()
+        batch = Batch.of_blocks(jnp.zeros((1, 8, 17), jnp.int32))
+        compiled = step.lower(start, frozen, batch).compile()
         analysis = compiled.cost_analysis()
         assert analysis is not None
         return analysis['flops']

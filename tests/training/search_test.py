@@ -12,7 +12,6 @@ import pytest
 
 from nope.checkpoints.errors import CheckpointError
 from nope.checkpoints.manager import Checkpoints
-from nope.training.state import fresh_state
 from nope.training.train import Interrupted
 from nope.variables import Variables, lam_of
 from tests import tiny
@@ -37,17 +36,6 @@ def saved(step: pathlib.Path) -> dict[str, Any]:
 def stopped(folder: pathlib.Path) -> None:
     with pytest.raises(Interrupted, match='step 3'):
         train_test.run(folder, SEARCH, stop_after=3)
-
-
-def stopped_as_of_old(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    """A search stopped at step 3 as it was saved when every checkpoint had all arrays."""
-    stopped(tmp_path / 'as_now')
-    state, frozen = fresh_state(tiny.variables(MODEL), SEARCH.optimizer, tiny.mesh())
-    with Checkpoints(tmp_path / 'as_now' / 'checkpoints', IDENTITY) as checkpoints:
-        found = checkpoints.restore(state.arrays(frozen))
-    assert found is not None
-    with Checkpoints(folder / 'checkpoints', IDENTITY) as checkpoints:
-        checkpoints.save(found.step, {**frozen, **found.arrays}, found.data)
 
 
 def other_variables() -> Variables:
@@ -102,24 +90,8 @@ def test_no_weight_is_copied_while_it_searches(tmp_path: pathlib.Path) -> None:
     assert seen == [before] * SEARCH.steps
 
 
-def test_a_checkpoint_with_all_arrays_in_it_is_continued_bitwise(
-    whole: tuple[pathlib.Path, Variables], tmp_path: pathlib.Path
-) -> None:
-    """As searches were saved before they shared the weights."""
-    stopped_as_of_old(tmp_path / 'run', tmp_path)
-    assert any('params' in path for path in saved(tmp_path / 'run' / 'checkpoints' / '3')['arrays'])
-    tiny.assert_same(train_test.run(tmp_path / 'run', SEARCH), whole[1])
-    found, expected = (train_test.final(folder, SEARCH) for folder in (tmp_path / 'run', whole[0]))
-    assert found.step == expected.step == 6
-    tiny.assert_same(found.arrays, expected.arrays)
-
-
-@pytest.mark.parametrize('of_old', [False, True], ids=['lambda', 'all_arrays'])
-def test_another_base_model_is_refused(of_old: bool, tmp_path: pathlib.Path) -> None:
-    if of_old:
-        stopped_as_of_old(tmp_path / 'run', tmp_path)
-    else:
-        stopped(tmp_path / 'run')
+def test_another_base_model_is_refused(tmp_path: pathlib.Path) -> None:
+    stopped(tmp_path / 'run')
     before = train_test.final(tmp_path / 'run', SEARCH).arrays
     with pytest.raises(CheckpointError, match=r"another base model.*\['params'\]\['head'\]; move"):
         train_test.run(tmp_path / 'run', SEARCH, initial=other_variables)

@@ -12,9 +12,9 @@ import pytest
 
 from nope.data import Batch
 from nope.losses import token_loss
-from nope.model import Transformer, apply
+from nope.model import Transformer
 from nope.positions import Learned, NoPE, Position, Rotary
-from nope.training.optim import OptimizerConfig, learning_rate, make_optimizer
+from nope.training.optim import OptimizerConfig
 from nope.training.state import TrainState, fresh_state
 from nope.training.step import Metrics, Step, batch_loss, make_step
 from nope.variables import Variables, lam_of, with_lam, with_table
@@ -25,7 +25,8 @@ BLOCKS = tiny.tokens(8, T + 1)
 # Unequal weights, none in the first two sequences, and so in the first of four micro-batches.
 WEIGHTS = np.random.default_rng(0).choice([0.0, 0.5, 1.0, 3.0], (8, T)).astype(np.float32)
 WEIGHTS[:2] = 0
-WEIGHTED = Batch.of_blocks(BLOCKS)._replace(weights=WEIGHTS)
+PLAIN = Batch.of_blocks(BLOCKS)
+WEIGHTED = PLAIN._replace(weights=WEIGHTS)
 PRETRAIN = OptimizerConfig(learning_rate=1e-2, schedule='linear_tail', decay_steps=1000)
 SEARCH = dataclasses.replace(PRETRAIN, trains='lam', clip=1e9)
 
@@ -47,15 +48,15 @@ def micro(parts: int, batch: Batch = WEIGHTED) -> Any:
     return jax.tree.map(lambda array: array.reshape(parts, -1, array.shape[-1]), batch)
 
 
-def once(optimizer: OptimizerConfig, blocks: Any) -> tuple[TrainState, Metrics]:
-    return step_of(optimizer)(*start(optimizer), blocks)
+def once(optimizer: OptimizerConfig, batch: Batch) -> tuple[TrainState, Metrics]:
+    return step_of(optimizer)(*start(optimizer), batch)
 
 
 @pytest.fixture(scope='module')
 def loss_and_gradients() -> tuple:
     """Of BLOCKS, with respect to everything."""
     loss = functools.partial(batch_loss, tiny.MODEL)
-    return jax.jit(jax.value_and_grad(loss))(tiny.varied_lam(), BLOCKS)
+    return jax.jit(jax.value_and_grad(loss))(tiny.varied_lam(), PLAIN)
 
 
 def first_moment(state: TrainState) -> Variables:
@@ -84,15 +85,15 @@ def test_a_step_of_the_positions_alone_leaves_the_weights_bit_for_bit() -> None:
     variables = with_table(config, tiny.varied_lam(), tiny.mesh())
     optimizer = dataclasses.replace(PRETRAIN, trains='position', weight_decay=0.1)
     state, frozen = start(optimizer, variables)
-    state, metrics = jax.jit(make_step(config, optimizer))(state, frozen, BLOCKS[None])
-    _, plain = once(PRETRAIN, BLOCKS[None])
+    state, metrics = jax.jit(make_step(config, optimizer))(state, frozen, micro(1, PLAIN))
+    _, plain = once(PRETRAIN, micro(1, PLAIN))
     np.testing.assert_array_equal(metrics['loss'], plain['loss'])
     found = dict(state.trained['params'])
     table = np.asarray(found.pop('position'))
     tiny.assert_same(found, tiny.varied_lam()['params'])
     assert np.all(np.abs(table[:T]).max(axis=-1) > 0)
     np.testing.assert_array_equal(table[T:], 0)
-    gradient = jax.grad(functools.partial(batch_loss, config))(variables, BLOCKS)
+    gradient = jax.grad(functools.partial(batch_loss, config))(variables, PLAIN)
     norm = optax.tree.norm(gradient['params']['position'])
     np.testing.assert_allclose(metrics['grad_norm'], norm, rtol=1e-5)
 
@@ -102,7 +103,7 @@ def test_one_step(loss_and_gradients: tuple) -> None:
     loss, gradients = loss_and_gradients
     norm = optax.tree.norm(gradients['params'])
     assert norm > 1
-    state, metrics = once(PRETRAIN, BLOCKS[None])
+    state, metrics = once(PRETRAIN, micro(1, PLAIN))
     assert state.step == 1
     measured = dict.fromkeys(('loss', 'grad_norm', 'learning_rate'), ((), 'float32'))
     assert {name: (m.shape, m.dtype.name) for name, m in metrics.items()} == measured | {
@@ -121,71 +122,12 @@ def test_weights_and_lambda_may_train_together(loss_and_gradients: tuple) -> Non
     loss, gradients = loss_and_gradients
     optimizer = dataclasses.replace(PRETRAIN, trains='all')
     assert not start(optimizer)[1]
-    state, metrics = once(optimizer, BLOCKS[None])
+    state, metrics = once(optimizer, micro(1, PLAIN))
     np.testing.assert_allclose(metrics['loss'], loss, rtol=1e-6)
     np.testing.assert_allclose(metrics['grad_norm'], optax.tree.norm(gradients), rtol=1e-5)
     expected = jax.tree.map(lambda g: 0.1 * g, clipped(gradients))
     tiny.assert_close(first_moment(state), expected, rtol=1e-4, atol=1e-7)
     assert np.all(lam_of(state.trained) != lam_of(tiny.varied_lam()))
-
-
-def test_accumulated_gradients_are_those_of_one_batch() -> None:
-    whole, whole_metrics = once(PRETRAIN, BLOCKS[None])
-    parts, parts_metrics = once(PRETRAIN, BLOCKS.reshape(4, 2, T + 1))
-    tiny.assert_close(parts_metrics, whole_metrics, rtol=1e-5)
-    moments = [first_moment(state)['params'] for state in (parts, whole)]
-    tiny.assert_close(*moments, rtol=1e-4, atol=1e-7)
-
-
-def as_ever(optimizer: OptimizerConfig) -> Any:
-    """The step of a language-model run, written out: the mean over the targets of a micro-batch,
-    and the mean of these."""
-    transform, rate = make_optimizer(optimizer), learning_rate(optimizer)
-
-    def loss_of(params: Any, frozen: Variables, blocks: jax.Array) -> jax.Array:
-        output = apply(tiny.MODEL, {**frozen, 'params': params}, blocks[:, :-1])
-        return jnp.mean(token_loss(output.hidden, output.head, blocks[:, 1:]))
-
-    def step(state: TrainState, frozen: Variables, blocks: jax.Array) -> tuple[TrainState, Metrics]:
-        params = state.trained['params']
-        of_params = functools.partial(jax.value_and_grad(loss_of), params, frozen)
-        if len(blocks) == 1:
-            loss, gradient = of_params(blocks[0])
-        else:
-            zeros = jnp.zeros(()), jax.tree.map(jnp.zeros_like, params)
-            sums, _ = jax.lax.scan(
-                lambda sums, micro: (jax.tree.map(jnp.add, sums, of_params(micro)), None),
-                zeros,
-                blocks,
-            )
-            loss, gradient = jax.tree.map(lambda leaf: leaf / len(blocks), sums)
-        variables = {**frozen, **state.trained}
-        gradients = {**jax.tree.map(jnp.zeros_like, variables), 'params': gradient}
-        norm = optax.tree.norm(gradient)
-        updates, opt_state = transform.update(gradients, state.opt_state, variables)
-        bad = ~(jnp.isfinite(loss) & jnp.isfinite(norm))
-        metrics = {'loss': loss, 'grad_norm': norm, 'learning_rate': rate(state.step), 'bad': bad}
-        trained = optax.apply_updates(state.trained, {'params': updates['params']})
-        return TrainState(state.step + 1, trained, opt_state), metrics
-
-    return jax.jit(step)
-
-
-@pytest.mark.parametrize('parts', [1, 4])
-def test_a_plain_step_is_what_it_has_always_been(parts: int) -> None:
-    """Bit for bit: loss, norm, weights and moments."""
-    blocks = BLOCKS.reshape(parts, -1, T + 1)
-    tiny.assert_same(once(PRETRAIN, blocks), as_ever(PRETRAIN)(*start(PRETRAIN), blocks))
-
-
-def test_a_plain_batch_is_its_blocks() -> None:
-    """As two arrays it is another program, so to rounding."""
-    found, expected = (
-        once(PRETRAIN, micro(1, Batch.of_blocks(BLOCKS))),
-        once(PRETRAIN, BLOCKS[None]),
-    )
-    tiny.assert_close(found[1], expected[1], rtol=1e-6)
-    tiny.assert_close(first_moment(found[0]), first_moment(expected[0]), rtol=1e-5, atol=1e-8)
 
 
 def test_the_weighted_loss_and_its_gradient_are_those_of_the_definition() -> None:
@@ -224,13 +166,16 @@ def test_documents_apart_are_documents_in_passes_of_their_own(position: Position
         return batch_loss(config, variables, Batch.of_documents(BLOCKS, begins))
 
     def separately(variables: Variables) -> jax.Array:
-        one, other = (batch_loss(config, variables, b) for b in (BLOCKS[:, :5], BLOCKS[:, 5:]))
+        one, other = (
+            batch_loss(config, variables, Batch.of_blocks(b))
+            for b in (BLOCKS[:, :5], BLOCKS[:, 5:])
+        )
         return (4 * one + 3 * other) / 7
 
     variables = tiny.varied_lam(config)
     found, expected = (jax.jit(jax.value_and_grad(f))(variables) for f in (together, separately))
     tiny.assert_close(found, expected, rtol=1e-4, atol=1e-6)
-    joined = batch_loss(config, variables, BLOCKS)
+    joined = batch_loss(config, variables, PLAIN)
     assert abs(joined - found[0]) > 1e-3
 
 
@@ -263,7 +208,7 @@ def test_a_batch_without_weight_changes_nothing() -> None:
 def test_the_search_takes_the_gradient_of_lambda_alone(loss_and_gradients: tuple) -> None:
     """It is the one that differentiating everything gives."""
     gradient_LN = lam_of(loss_and_gradients[1])
-    state, metrics = once(SEARCH, BLOCKS[None])
+    state, metrics = once(SEARCH, micro(1, PLAIN))
     np.testing.assert_allclose(metrics['grad_norm'], np.linalg.norm(gradient_LN), rtol=1e-5)
     found_LN = first_moment(state)['lam']['head']
     np.testing.assert_allclose(found_LN, 0.1 * gradient_LN, rtol=1e-4, atol=1e-7)
@@ -277,7 +222,7 @@ def test_a_straight_through_search_sees_lambda_clamped() -> None:
     measured, moves = [], []
     for optimizer, value in ((through, 0.4), (SEARCH, 1.0)):
         variables = with_lam(tiny.variables(), jnp.full((2, 4), value))
-        state, metrics = step_of(optimizer)(*start(optimizer, variables), BLOCKS[None])
+        state, metrics = step_of(optimizer)(*start(optimizer, variables), micro(1, PLAIN))
         measured.append(metrics)
         moves.append(lam_of(state.trained) - value)
     tiny.assert_close(*measured, rtol=1e-6)
@@ -289,7 +234,8 @@ def test_a_rule_is_learned() -> None:
     """Counting by one, from random starts: chance is ln 64 = 4.16 nats."""
     (state, frozen), losses = start(PRETRAIN), []
     for k in range(80):
-        state, metrics = step_of(PRETRAIN)(state, frozen, tiny.counting(8, T + 1, seed=k)[None])
+        batch = micro(1, Batch.of_blocks(tiny.counting(8, T + 1, seed=k)))
+        state, metrics = step_of(PRETRAIN)(state, frozen, batch)
         losses.append(float(metrics['loss']))
     assert losses[0] > 4
     assert np.mean(losses[-5:]) < 1

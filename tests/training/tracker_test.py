@@ -15,7 +15,6 @@ from nope.runtime import processes
 from nope.training import metrics
 from nope.training.config import Compute
 from nope.training.tracker import refusal
-from nope.training.train import Interrupted
 from tests.training.train_test import COMPUTE, PRETRAIN, logged, run
 
 
@@ -102,12 +101,6 @@ def kill() -> Any:
         return False
 
     return should_stop
-
-
-def test_a_stopped_run_is_shown_as_such(wandb: Fake, tmp_path: pathlib.Path) -> None:
-    with pytest.raises(Interrupted):
-        run(tmp_path, PRETRAIN, stop_after=3, compute=tracked())
-    assert wandb.exits == [1]
 
 
 def test_of_several_processes_the_first_one_writes(

@@ -4,10 +4,6 @@ import dataclasses
 import gzip
 import json
 import pathlib
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -152,49 +148,6 @@ def test_a_run_that_drops_its_rotation_resumes_bitwise_on_both_sides(
     assert np.any(np.asarray(kept['embedding']) != np.asarray(dropped['embedding']))
 
 
-def test_the_guard_learns_the_usual_loss_anew_where_positions_are_dropped(
-    tmp_path: pathlib.Path,
-) -> None:
-    """Not to take the loss of the model without them for a spike. The checkpoint at the drop has
-    the statistics of before, and a run that goes on from there is the uninterrupted one."""
-    optimizer = dataclasses.replace(PRETRAIN.optimizer, on_bad='skip', spike=3.0)
-    config = dataclasses.replace(PRETRAIN, optimizer=optimizer, steps=5)
-    options: dict[str, Any] = {
-        'earlier': Earlier(dataclasses.replace(MODEL, position=Rotary()), 3),
-        'compute': dataclasses.replace(COMPUTE, log_every=1),
-    }
-    run(tmp_path / 'whole', config, **options)
-    whole = final(tmp_path / 'whole', config).arrays
-    losses = [row['loss'] for row in logged(tmp_path / 'whole')]
-    assert len(losses) == 5 and int(whole['opt_state'].good) == 2
-    np.testing.assert_allclose(whole['opt_state'].mean, np.mean(losses[3:]), rtol=1e-6)
-    for stop in (3, 4):
-        folder = tmp_path / f'stopped_{stop}'
-        with pytest.raises(Interrupted):
-            run(folder, config, stop_after=stop, **options)
-        assert int(final(folder, config).arrays['opt_state'].good) == (1 if stop == 4 else stop)
-        run(folder, config, **options)
-        tiny.assert_same(final(folder, config).arrays, whole)
-
-
-def test_a_run_on_documents_apart_resumes_bitwise(tmp_path: pathlib.Path) -> None:
-    """All arrays of a batch are cut to the shorter of two lengths."""
-    config = dataclasses.replace(PRETRAIN, lengths=(5, 8), steps=4)
-
-    def batches(start: int) -> Iterator[Batch]:
-        for k in range(start, config.steps):
-            begins = np.random.default_rng(k).random((4, 9)) < 0.3
-            yield Batch.of_documents(tiny.tokens(4, 9, seed=k), begins)
-
-    with pytest.raises(Interrupted):
-        run(tmp_path / 'stopped', config, stop_after=1, batches=batches)
-    run(tmp_path / 'stopped', config, batches=batches)
-    run(tmp_path / 'whole', config, batches=batches)
-    stopped, whole = (final(tmp_path / name, config) for name in ('stopped', 'whole'))
-    tiny.assert_same(stopped.arrays, whole.arrays)
-    assert logged(tmp_path / 'stopped') == logged(tmp_path / 'whole')
-
-
 def test_attention_without_segments_is_refused() -> None:
     message = r"data\.documents .* model\.attention='library' cannot: segment ids"
     with pytest.raises(ValueError, match=message):
@@ -336,7 +289,7 @@ def test_a_bad_step_is_skipped_and_noted(tmp_path: pathlib.Path) -> None:
     """Step 4 meets NaN: what it would have done is left out, and the rest goes on."""
     variables = run(tmp_path, SKIPPING, batches=batches_of(SKIPPING, poisoned=3))
     assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(variables))
-    assert metrics.parse(tmp_path / reporting.BAD_STEPS)[0] == [
+    assert metrics.parse(tmp_path / reporting.BAD_STEPS) == [
         {'step': 4, 'examples': [12, 15], 'loss': 'nan', 'grad_norm': 'nan', 'action': 'skipped'}
     ]
     rows = {row['step']: row for row in logged(tmp_path)}
@@ -363,11 +316,11 @@ def test_too_many_bad_steps_in_a_row_end_the_run(
 
     def all_bad(start: int) -> Iterator[Batch]:
         good = batches_of(PRETRAIN)(start)
-        return (Batch.of_blocks(batch.blocks() + 1000) for batch in good)
+        return (batch._replace(tokens=batch.tokens + 1000) for batch in good)
 
     with pytest.raises(TrainingDiverged, match='at step 2, the last of 2 bad ones, of examples 4 '):
         run(tmp_path, SKIPPING, batches=all_bad)
-    assert [row['action'] for row in metrics.parse(tmp_path / reporting.BAD_STEPS)[0]] == [
+    assert [row['action'] for row in metrics.parse(tmp_path / reporting.BAD_STEPS)] == [
         'skipped',
         'stopped',
     ]
@@ -381,7 +334,7 @@ def test_bad_steps_in_a_row_are_counted_over_a_stop(
 
     def bad_from_the_second(start: int) -> Iterator[Batch]:
         for k, batch in enumerate(batches_of(PRETRAIN)(start), start):
-            yield Batch.of_blocks(batch.blocks() + 1000 * (0 < k < 5))
+            yield batch._replace(tokens=batch.tokens + 1000 * (0 < k < 5))
 
     message = (
         r'at step 5, the last of 4 bad ones, .*; the checkpoint of step 4 '
@@ -483,26 +436,3 @@ def test_errors_name_the_field(make: Callable[[], Any], message: str) -> None:
 def test_tokens_count_the_lengths_in_turn() -> None:
     assert SEARCH.block == 24
     assert dataclasses.replace(SEARCH, steps=7).tokens == 4 * (3 * (12 + 24) + 12)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize('kill_at', [1, 4])
-def test_a_killed_run_goes_on_bitwise(
-    kill_at: int, whole: dict[str, pathlib.Path], tmp_path: pathlib.Path
-) -> None:
-    """SIGKILL once step `kill_at` is logged, wherever the process happens to be."""
-    root = pathlib.Path(__file__).parents[2]
-    code = (
-        'import pathlib, jax\n'
-        'jax.config.update("jax_num_cpu_devices", 8)\n'
-        'from tests.training import train_test\n'
-        f'train_test.run(pathlib.Path({str(tmp_path)!r}), train_test.PRETRAIN)\n'
-    )
-    process = subprocess.Popen([sys.executable, '-c', code], cwd=root)
-    while process.poll() is None and not any(r['step'] >= kill_at for r in metrics.read(tmp_path)):
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() in (-signal.SIGKILL, 0)  # it may have been through
-    run(tmp_path, PRETRAIN)
-    tiny.assert_same(final(tmp_path, PRETRAIN), final(whole['params'], PRETRAIN))
-    assert logged(tmp_path) == logged(whole['params'])

@@ -28,6 +28,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nope import sharding
+from nope.data import Batch
 from nope.evals import forward
 from nope.model import ModelConfig, counts
 from nope.training import optim
@@ -116,7 +117,8 @@ class Runnable:
                     else optim.OptimizerConfig(0.1, trains='lam', bound=1.0)
                 )
                 state, frozen = fresh_state(variables, optimizer, mesh)
-                arguments = state, frozen, sharding.place_micro_batches(mesh, 1, case.batch, blocks)
+                batch = Batch.of_blocks(blocks)
+                arguments = state, frozen, sharding.place_micro_batches(mesh, 1, case.batch, batch)
                 lowered = jax.jit(make_step(model, optimizer), donate_argnums=0).lower(*arguments)
             start = time.perf_counter()
             self._compiled = lowered.compile()

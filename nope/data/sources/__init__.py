@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nope import identity
-from nope.data.sources.base import PART_BYTES, Part, Source, of_split
+from nope.data.sources.base import PART_BYTES, CorpusPart, Source, of_split
 from nope.data.sources.jsonl import JsonLines
 from nope.data.sources.parquet import Parquet
 from nope.data.sources.retrieval import Retrieval
@@ -27,9 +27,9 @@ KINDS: dict[str, type[Source]] = {
 __all__ = [
     'KINDS',
     'PART_BYTES',
+    'CorpusPart',
     'JsonLines',
     'Parquet',
-    'Part',
     'Retrieval',
     'Shards',
     'Source',
@@ -68,13 +68,9 @@ def parse(
     """
     kind, _, path = short.partition(':')
     if kind not in KINDS:
-        raise ValueError(f'{names["source"]} is {short!r}; accepted: {", ".join(_short_forms())}')
+        forms = [
+            name + ':PATH' * any(field.name == 'path' for field in dataclasses.fields(known))
+            for name, known in KINDS.items()
+        ]
+        raise ValueError(f'{names["source"]} is {short!r}; accepted: {", ".join(forms)}')
     return KINDS[kind].from_section(path, section, length, names)
-
-
-def _short_forms() -> list[str]:
-    """['stdlib', 'tfds:PATH', ...]"""
-    with_path = {
-        name for name, kind in KINDS.items() if 'path' in {f.name for f in dataclasses.fields(kind)}
-    }
-    return [f'{name}:PATH' if name in with_path else name for name in KINDS]

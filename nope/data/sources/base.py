@@ -14,7 +14,7 @@ PART_BYTES = 64 << 20
 MAX_LINE_BYTES = 64 << 20
 
 
-class Part(Protocol):
+class CorpusPart(Protocol):
     """Documents that are read and tokenised in one go, by one process.
 
     A corpus is always the same sequence of parts, however many processes work on it. Parts
@@ -81,7 +81,7 @@ class Source(abc.ABC):
         """
 
     @abc.abstractmethod
-    def list_parts(self, cache: pathlib.Path, part_bytes: int = PART_BYTES) -> Sequence[Part]:
+    def list_parts(self, cache: pathlib.Path, part_bytes: int = PART_BYTES) -> Sequence[CorpusPart]:
         """The documents in a fixed sequence of parts of about `part_bytes` of text each.
 
         cache: folder for what has to be built first. Errors as `identity`.
@@ -123,7 +123,7 @@ class Source(abc.ABC):
 class _OfSplit:
     """The documents of a part that belong to one split."""
 
-    part: Part
+    part: CorpusPart
     split: str
 
     @property
@@ -134,7 +134,7 @@ class _OfSplit:
         return (found for found in self.part.documents() if found[0] == self.split)
 
 
-def of_split(parts: Sequence[Part], split: str) -> list[Part]:
+def of_split(parts: Sequence[CorpusPart], split: str) -> list[CorpusPart]:
     """One split of a corpus; parts that say they belong to another one are left out."""
     return [
         _OfSplit(part, split) for part in parts if getattr(part, 'split', None) in (None, split)

@@ -71,8 +71,7 @@ def name_of(path: str) -> str:
 
 def check_outside(name: str, path: pathlib.Path, folder: pathlib.Path) -> None:
     """ValueError where `folder` lies in the corpus at `path`, links followed, and is not hidden:
-    its files would be text of the corpus when that is listed again. name: of the corpus's field,
-    for messages."""
+    the next listing would read its files. name: of the corpus's field, for messages."""
     inner = folder.resolve()
     for parent, *_ in _folders(name, path):
         if parent != path and not parent.is_symlink():
@@ -113,8 +112,8 @@ def _say(level: int, text: str) -> None:
 def _walk(
     name: str, path: pathlib.Path, refusal: Refusal
 ) -> Iterator[tuple[pathlib.Path, str | None]]:
-    """Every file of a folder, and every folder in it that is not entered, with the reason why it is
-    left out; None for a file that is not."""
+    """Every file of a folder with the reason to leave it out, None for one that counts; and every
+    folder that is not entered with its reason."""
     for parent, names, not_entered in _folders(name, path):
         yield from ((parent / child, reason) for child, reason in not_entered.items())
         for child in names:

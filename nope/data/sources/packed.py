@@ -1,10 +1,9 @@
 """Plain and packed files as streams of their content, refused where they are damaged.
 
 A packed file that ends early, has bytes behind its end, or fails a check of its own is refused.
-Three kinds of damage leave nothing to see: a file cut between two streams that it is made of,
-gzip's padding of zero bytes behind the last member, which counts as no content, and changed bytes
-within Zstandard frames that were written without a content checksum (the `zstd` command writes
-one, libraries often do not).
+Three kinds of damage leave no trace. A file may be cut between two of its streams. gzip pads with
+zero bytes behind the last member, which count as no content. Zstandard frames without a content
+checksum hide changed bytes (the `zstd` command writes checksums, libraries often do not).
 """
 
 from __future__ import annotations
@@ -84,8 +83,8 @@ class _DamagedStream(Exception):
 class _Streams(io.RawIOBase):
     """The content of a file of one or more packed streams (Zstandard calls them frames).
 
-    They are unpacked one by one: libraries' own readers across streams end without a word where
-    the file does, also in the middle of a frame, or where what follows is no stream.
+    They are unpacked one by one: libraries' own readers end silently where the file does, even
+    inside a frame or before bytes that are no stream.
 
     start: makes the decompressor of a stream. failure: what it raises for a damaged one.
     """

@@ -63,8 +63,10 @@ class Parquet(Source):
         return folders.name_of(self.path)
 
     def _files(self) -> tuple[list[str], dict[str, str]]:
-        path = pathlib.Path(self.path)
-        return folders.list_corpus(self.name(), path, _refusal)
+        def refusal(path: pathlib.Path) -> str | None:
+            return None if suffixes.ends_in(path, suffixes.PARQUET) else left_out.SUFFIX
+
+        return folders.list_corpus(self.name(), pathlib.Path(self.path), refusal)
 
     def _row_group_sizes(self, path: pathlib.Path) -> list[int]:
         import pyarrow as pa
@@ -142,10 +144,6 @@ class ParquetPart:
         read, there = row - ends[self.begin], ends[-1] - ends[self.begin]
         if read != there:
             raise OSError(f'it holds {read} rows of text, not {there}')
-
-
-def _refusal(path: pathlib.Path) -> str | None:
-    return None if suffixes.ends_in(path, suffixes.PARQUET) else left_out.SUFFIX
 
 
 def _is_text(kind: Any) -> bool:

@@ -12,7 +12,7 @@ import pathlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
-from nope.data.sources.base import PART_BYTES, Part, Source, of_split
+from nope.data.sources.base import PART_BYTES, CorpusPart, Source, of_split
 from nope.data.sources.retrieval_records import record, shortest
 from nope.data.sources.stdlib import Stdlib
 from nope.data.templates import BRIEF, BRIEF_NAMED, FILLER, HAYSTACKS, NAMES, TEXT
@@ -27,8 +27,8 @@ _HAYSTACKS = ((FILLER,), (TEXT,), HAYSTACKS)
 class Retrieval(Source):
     """Documents of records of `record_length` bytes, which are made on the spot.
 
-    needles: keys that a record states at most, 1 to 26. haystacks: what they are hidden in, each as
-    likely: 'filler', and 'text', that of `Stdlib` of the same split without what is not ASCII.
+    needles: most keys of a record, 1 to 26. haystacks: hay of a record, each as likely: 'filler' or
+    'text', that of `Stdlib` of the same split without other characters than ASCII.
     """
 
     kind: ClassVar[str] = 'retrieval'
@@ -128,7 +128,7 @@ class RetrievalPart:
     begin: int
     end: int
     source: Retrieval
-    text: Sequence[Part] = ()
+    text: Sequence[CorpusPart] = ()
 
     @property
     def size(self) -> int:

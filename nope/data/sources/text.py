@@ -1,14 +1,14 @@
 """Text files: one file, one document.
 
-Every file of the folder that is not hidden counts, whatever its suffix, unless it is packed or a
-NUL byte among its first 8 KiB says that it is not text; a single file of that kind is refused.
-UTF-16 with a byte order mark is read as UTF-8; marks are no text. A file above 64 MiB is cut at
-line breaks into documents of about that size.
+Every file of the folder counts, whatever its suffix, but hidden and packed ones and those with a
+NUL byte among their first 8 KiB. A single file of that kind is refused. UTF-16 with a byte order
+mark is read as UTF-8; marks are no text. A file above 64 MiB is cut at line breaks into documents
+of about that size.
 
 Splits: folders named train, validation and test where there are any (`splits.named_splits`).
-Otherwise by a hash of the relative path, 90/5/5; where that leaves a split empty, or training with
-less than half of the bytes, by position: the first 90 % of each file for training; and where files
-have too few lines for that, by the order of these hashes, one file for validation and one for test.
+Otherwise a hash of the relative path decides, 90/5/5. If that leaves a split empty, or training
+with less than half of the bytes, the position decides: the first 90 % of each file train. Files
+with too few lines for that are ordered by these hashes, one for validation and one for test.
 """
 
 from __future__ import annotations

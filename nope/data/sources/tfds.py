@@ -1,8 +1,8 @@
 """Data sets that TensorFlow Datasets has prepared: one example, one document.
 
-Only what is already prepared on this machine is read: nothing is downloaded and no data set's
-own code is imported: TFDS imports the class that features.json names for each feature, so a name
-outside TFDS is refused before. TensorFlow is not needed.
+Only data that are prepared on this machine are read. Nothing is downloaded and no data set's own
+code is imported: TFDS imports each feature's class that features.json names, so a name outside TFDS
+is refused before. TensorFlow is not needed.
 """
 
 from __future__ import annotations
@@ -152,7 +152,11 @@ def _builder(source: Tfds, folder: str) -> Any:
 def _check_classes(source: Tfds, path: pathlib.Path) -> None:
     """ValueError where the file cannot be read or names a class outside TFDS."""
     try:
-        foreign = [name for name in _classes(path.read_text()) if not _is_own(name)]
+        foreign = [
+            name
+            for name in _classes(path.read_text())
+            if not isinstance(name, str) or not name.startswith(OWN_CLASSES)
+        ]
     except FileNotFoundError:
         return
     except (OSError, ValueError) as error:
@@ -166,13 +170,9 @@ def _check_classes(source: Tfds, path: pathlib.Path) -> None:
         )
 
 
-def _is_own(name: object) -> bool:
-    return isinstance(name, str) and name.startswith(OWN_CLASSES)
-
-
 def _classes(text: str) -> Iterator[object]:
-    """Names of the classes in a JSON text, also of those in texts inside of it; early versions of
-    TFDS wrote `type` and `content`, and nested objects as texts."""
+    """Names of the classes in a JSON text, also in texts inside of it. Early versions of TFDS wrote
+    `type` and `content`, and nested objects as texts."""
     waiting = [parse_json(text)]
     while waiting:
         value = waiting.pop()

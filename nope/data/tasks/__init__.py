@@ -10,11 +10,17 @@ from typing import Any
 
 from nope.data.tasks.addition import Addition
 from nope.data.tasks.base import Example, Sizes, SteppedTask, Task
-from nope.data.tasks.batches import Tokenised, padded, tokenised, training_batches
+from nope.data.tasks.batches import (
+    Extents,
+    Tokenised,
+    padded,
+    tokenised,
+    training_batches,
+    training_extents,
+)
 from nope.data.tasks.config import WORDS, TaskData
 from nope.data.tasks.copy import Copy
 from nope.data.tasks.dataset import SEED, Dataset, Overlap, dataset
-from nope.data.tasks.extents import Extents, training_extents
 from nope.data.tasks.lego import Lego
 from nope.data.tasks.parity import Parity
 from nope.data.tasks.pcfg import Pcfg, PcfgOwn

@@ -12,7 +12,7 @@ import numpy as np
 from nope.data.tasks import answers, numbers, scratchpad
 from nope.data.tasks.base import TRAIN, Bin, Example, SteppedTask, matched
 from nope.data.tasks.numbers import spaced
-from nope.data.tasks.scratchpad import Step
+from nope.data.tasks.scratchpad import SolutionStep
 from nope.runtime.errors import FieldError
 
 LONGEST = 2000  # of training: Python writes integers of up to 4300 digits
@@ -63,7 +63,7 @@ class Addition(SteppedTask):
             drawn.append(Example(source, f'The answer is {answer}.', max(bin), answer))
         return drawn
 
-    def steps(self, source: str) -> list[Step]:
+    def steps(self, source: str) -> list[SolutionStep]:
         found = matched(self.name, _SOURCE, source)
         first, second = ([int(digit) for digit in group.split()] for group in found.groups())
         size = max(len(first), len(second))
@@ -90,9 +90,9 @@ def _number(digits: list[int]) -> str:
     return spaced(int(''.join(map(str, digits)))) if digits else ''
 
 
-def _step(first: int, second: int, carry: int, rest: str) -> Step:
+def _step(first: int, second: int, carry: int, rest: str) -> SolutionStep:
     total = first + second + carry
-    return Step(
+    return SolutionStep(
         input=f'{first}, {second}',
         computation=f'{first} + {second} + carry = {first + second} + {carry} = {total}',
         output=str(total % 10),

@@ -1,9 +1,9 @@
 """Exact match of final answers (arXiv 2305.19466).
 
 A prediction counts by its final answer alone: the text behind `The answer is`, or between the
-brackets behind `The sorted list is`, up to the final full stop; of copying, reversal, SCAN and PCFG
-by the whole target. As in the released code the last such sentence counts, blanks inside numbers
-and leading zeros do not, nor do upper and lower case of a word.
+brackets behind `The sorted list is`, up to the final full stop. Copying, reversal, SCAN and PCFG
+count by the whole target. As in the released code the last such sentence counts, blanks inside
+numbers and leading zeros do not, nor do upper and lower case of a word.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from collections.abc import Callable
 
 @dataclasses.dataclass(frozen=True)
 class Form:
-    """Form of a task's final answer. `pattern` finds it in a text as group 1; `canonical` maps what
-    was found to what is compared, or to None where it is no such answer."""
+    """Form of a task's final answer. `pattern` finds it in a text as group 1; `canonical` maps that
+    to the value that is compared, or to None for no such answer."""
 
     name: str
     pattern: re.Pattern[str]

@@ -11,7 +11,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from nope.data.tasks import answers
-from nope.data.tasks.scratchpad import NONE, Checked, Format, Step, check, write
+from nope.data.tasks.scratchpad import NONE, Checked, Format, SolutionStep, check, write
 from nope.runtime.errors import FieldError
 
 TRAIN, TEST = SPLITS = ('train', 'test')
@@ -180,7 +180,7 @@ class SteppedTask(Task):
         return self.scratchpad
 
     @abc.abstractmethod
-    def steps(self, source: str) -> list[Step]:
+    def steps(self, source: str) -> list[SolutionStep]:
         """The steps from a source to its answer. ValueError for what is no source of the task."""
 
     def check(self, source: str, text: str) -> Checked:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from nope.data.batch import Batch
-from nope.data.tasks.base import Example, Task
+from nope.data.tasks.base import TRAIN, Example, Task
 from nope.data.tasks.config import TaskData
+from nope.data.tasks.dataset import draw, parts
 from nope.data.tokenizers import Tokenizer
 from nope.runtime.errors import FieldError
 
@@ -90,28 +92,15 @@ def training_batches(
             f'the longest training example of {data.task.name} has {longest} tokens to read',
         )
     chosen = np.arange(batch_size) if rows is None else rows
-    return _iterate(examples, length, batch_size, seed, start, chosen)
 
+    def example(number: int) -> Tokenised:
+        epoch, place = divmod(number, len(examples))
+        return examples[_order(seed, len(examples), epoch)[place]]
 
-def _iterate(
-    examples: tuple[Tokenised, ...],
-    length: int,
-    batch_size: int,
-    seed: int,
-    start: int,
-    rows: np.ndarray,
-) -> Iterator[Batch]:
-    number = start
-    while True:
-        numbers = number * batch_size + rows
-        yield padded([examples[_example(seed, len(examples), int(i))] for i in numbers], length)
-        number += 1
-
-
-def _example(seed: int, count: int, number: int) -> int:
-    """Which of `count` examples global example `number` is."""
-    epoch, place = divmod(number, count)
-    return int(_order(seed, count, epoch)[place])
+    return (
+        padded([example(int(i)) for i in number * batch_size + chosen], length)
+        for number in itertools.count(start)
+    )
 
 
 @functools.lru_cache(maxsize=2)  # a batch may lie in two epochs
@@ -124,3 +113,28 @@ def _training_examples(data: TaskData) -> tuple[Tokenised, ...]:
     """Kept for the runs that read the same."""
     tokenizer = data.load_tokenizer()
     return tuple(tokenised(data.task, tokenizer, example) for example in data.dataset().train)
+
+
+class Extents(NamedTuple):
+    """Tokens of the shortest and the longest prompt, and the most that a model reads of an example,
+    which is all but its last token."""
+
+    shortest_prompt: int
+    longest_prompt: int
+    longest: int
+
+
+@functools.lru_cache(maxsize=64)
+def training_extents(data: TaskData) -> Extents:
+    """Of training's examples, validation among them. Errors as `nope.data.tasks.draw`."""
+    tokenizer = data.load_tokenizer()
+    examples: Iterable[Example]
+    if data.task.tokens_by_length:  # the shortest and the longest ones decide
+        drawn = [part for part in parts(data.task) if part[0] == TRAIN]
+        ends = (drawn[0], drawn[-1])
+        examples = (e for part in ends for e in draw(data.task, part, data.sizes, data.seed))
+    else:
+        examples = (*data.dataset().train, *data.dataset().validation)
+    read = [tokenised(data.task, tokenizer, example) for example in examples]
+    prompts = [len(example.prompt) for example in read]
+    return Extents(min(prompts), max(prompts), max(example.length for example in read))

@@ -59,11 +59,12 @@ class Copy(Task):
     def _draw(self, bin: Bin, rng: np.random.Generator, count: int) -> list[Example]:
         (length,) = bin
         if self.variant == 'rdc':
+            paired = (1 + math.isqrt(1 + 4 * count)) // 2  # symbols: the most with `count` pairs
             return [
                 self._example(
                     f'Replace {old} with {new} in', [old] * length, ' '.join([new] * length)
                 )
-                for old, new in itertools.permutations(self._first(_paired(count), count), 2)
+                for old, new in itertools.permutations(self._first(paired, count), 2)
             ]
         if self.variant in ('rsc', 'rsc2x'):
             copies = length if self.variant == 'rsc' else 2 * length
@@ -88,8 +89,3 @@ class Copy(Task):
 
     def _example(self, lead: str, names: list[str], target: str) -> Example:
         return Example(f'{lead} {" ".join(names)} ', target, len(names), target)
-
-
-def _paired(count: int) -> int:
-    """The most symbols that have no more than `count` ordered pairs."""
-    return (1 + math.isqrt(1 + 4 * count)) // 2

@@ -7,8 +7,8 @@ short parity strings and lists recur massively, so validation has examples of tr
 other lengths, and none.
 
 The paper's split is by rules, not by its files: its seed gives other examples here. Numbers of
-examples are those of exact arithmetic: a program that rounds down shares of 1.15 * 100,000 in
-floating point, just below 115,000, has up to 8 fewer of parity, polynomials and LEGO.
+examples follow exact arithmetic. In floating point 1.15 * 100,000 lies just below 115,000: a
+program that rounds shares down has up to 8 examples fewer of parity, polynomials and LEGO.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from nope.data.tasks.base import SPLITS, TEST, TRAIN, Bin, Example, Sizes, Task
 
 SEED = 9842497  # of the paper's data
 
-Part = tuple[str, Bin]  # what is drawn by a generator of its own: a split and a bin
+Drawing = tuple[str, Bin]  # what is drawn by a generator of its own: a split and a bin
 
 # Streams of a task's generators: of its bins, of shuffling, of a test bin's sample.
 _BINS, _SHUFFLE, _SAMPLE = range(3)
@@ -77,12 +77,12 @@ def dataset(task: Task, sizes: Sizes | None = None, seed: int = SEED) -> Dataset
     return assemble(task, {p: draw(task, p, sizes, seed) for p in parts(task)}, sizes, seed)
 
 
-def parts(task: Task) -> tuple[Part, ...]:
+def parts(task: Task) -> tuple[Drawing, ...]:
     """Parts of a data set, (split, bin), each with its own random generator."""
     return tuple((split, bin) for split in SPLITS for bin in task.bins(split))
 
 
-def draw(task: Task, part: Part, sizes: Sizes | None = None, seed: int = SEED) -> list[Example]:
+def draw(task: Task, part: Drawing, sizes: Sizes | None = None, seed: int = SEED) -> list[Example]:
     """The examples of one part, a function of the arguments alone. ValueError where tests would
     have symbols that training has not."""
     split, bin = part
@@ -106,7 +106,7 @@ def draw(task: Task, part: Part, sizes: Sizes | None = None, seed: int = SEED) -
 
 def assemble(
     task: Task,
-    drawn: Mapping[Part, list[Example]],
+    drawn: Mapping[Drawing, list[Example]],
     sizes: Sizes | None = None,
     seed: int = SEED,
 ) -> Dataset:
@@ -114,10 +114,12 @@ def assemble(
     missing = [part for part in parts(task) if part not in drawn]
     if missing:
         raise ValueError(f'{task.name}: part {missing[0]} is missing, of {len(parts(task))}')
-    pool, test = (
-        _shuffled([e for bin in task.bins(split) for e in drawn[split, bin]], task, split, seed)
-        for split in SPLITS
-    )
+    shuffled = []
+    for split in SPLITS:
+        examples = [e for bin in task.bins(split) for e in drawn[split, bin]]
+        order = _generator(task, seed, _SHUFFLE, (split, ())).permutation(len(examples))
+        shuffled.append([examples[i] for i in order])
+    pool, test = shuffled
     if task.exhaustive:
         tenth = len(pool) // 10
         most = sizes or Sizes(len(pool), len(pool), len(test))
@@ -145,11 +147,6 @@ def _per_bin(task: Task, split: str, sizes: Sizes) -> int:
     return count
 
 
-def _shuffled(pool: list[Example], task: Task, split: str, seed: int) -> list[Example]:
-    order = _generator(task, seed, _SHUFFLE, (split, ())).permutation(len(pool))
-    return [pool[i] for i in order]
-
-
-def _generator(task: Task, seed: int, stream: int, part: Part) -> np.random.Generator:
+def _generator(task: Task, seed: int, stream: int, part: Drawing) -> np.random.Generator:
     split, bin = part
     return np.random.default_rng((seed, task.stream, stream, SPLITS.index(split), *bin))

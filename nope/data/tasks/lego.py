@@ -11,7 +11,7 @@ import numpy as np
 
 from nope.data.tasks import answers, scratchpad
 from nope.data.tasks.base import Bin, Example, SteppedTask, matched, no_source
-from nope.data.tasks.scratchpad import Step
+from nope.data.tasks.scratchpad import SolutionStep
 
 VARIABLES = string.ascii_lowercase
 _SOURCE = re.compile(r'If (.+)\. Then, what is the value of ([a-z])\? ')
@@ -69,22 +69,23 @@ class Lego(SteppedTask):
                 drawn.append(Example(source, f'The answer is {answer}.', length, answer))
         return drawn
 
-    def steps(self, source: str) -> list[Step]:
+    def steps(self, source: str) -> list[SolutionStep]:
         found = matched(self.name, _SOURCE, source)
         clauses = found[1].split(', ')
         matches = [_CLAUSE.fullmatch(clause) for clause in clauses]
         if not all(matches):
             raise no_source(self.name, source)
-        steps: list[Step] = []
+        steps: list[SolutionStep] = []
         values: dict[str, str] = {}
         for at, match in enumerate(matches):
             assert match is not None
             name, start, sign, before = match.groups()
             if start is None and before not in values:
                 raise no_source(self.name, source)
-            values[name] = f'{start}1' if start else _times(sign, values[before])
+            turned = start or ('+' if sign == values[before][0] else '-')
+            values[name] = f'{turned}1'
             steps.append(
-                Step(
+                SolutionStep(
                     input=name,
                     computation=f'{sign} {before} = {sign} {values[before]}' if sign else '',
                     output=values[name],
@@ -95,8 +96,3 @@ class Lego(SteppedTask):
             if name == found[2]:
                 return steps
         raise no_source(self.name, source)
-
-
-def _times(sign: str, value: str) -> str:
-    """'+1' of - and '-1'."""
-    return ('+' if sign == value[0] else '-') + '1'

@@ -10,7 +10,7 @@ import numpy as np
 
 from nope.data.tasks import answers, scratchpad
 from nope.data.tasks.base import Bin, Example, SteppedTask, matched
-from nope.data.tasks.scratchpad import Step
+from nope.data.tasks.scratchpad import SolutionStep
 
 _SOURCE = re.compile(r"Is the number of 1's even in the sequence \[ ([01](?:, [01])*) \] \? ")
 
@@ -45,14 +45,14 @@ class Parity(SteppedTask):
             drawn.append(Example(source, f'The answer is {answer}.', length, answer))
         return drawn
 
-    def steps(self, source: str) -> list[Step]:
+    def steps(self, source: str) -> list[SolutionStep]:
         found = matched(self.name, _SOURCE, source)
         bits = [int(bit) for bit in found[1].split(', ')]
         steps, parity = [], 0
         for at, bit in enumerate(bits):
             after = bit ^ parity
             steps.append(
-                Step(
+                SolutionStep(
                     input=str(bit),
                     computation=f'{bit} ** par = {bit} ** {parity}',
                     output=str(after),

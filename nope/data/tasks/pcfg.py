@@ -1,9 +1,9 @@
 """PCFG SET, productivity split: the public files, and a generator of our own.
 
 `Pcfg` has the paper's examples, from the files `train.src`, `train.tgt`, `test.src` and `test.tgt`
-of `pcfgset/productivity` in the public data set of arXiv 1908.08351. Those were drawn from a
-grammar whose probabilities were fitted to the tree depths and lengths of English sentences and
-are not published, so nothing but the files gives them.
+of `pcfgset/productivity` in the public data set of arXiv 1908.08351. The authors fitted the
+probabilities of their grammar to the tree depths and lengths of English sentences and did not
+publish them, so only the files give the examples.
 
 `PcfgOwn` needs no files: the same language, another distribution, and not the paper's split.
 Numbers on it compare with each other only.
@@ -37,8 +37,8 @@ class Pcfg(Task):
 
     A length is the number of functions: up to `longest` in the training files, more in the test's.
     The bins are those that the files have. Every target is computed from its source again.
-    FileNotFoundError for a missing file; ValueError, with file and line, for sources without
-    target, one that is not of the grammar or of the split, and a wrong target.
+    FileNotFoundError for a missing file. ValueError, with file and line, for a source without
+    target, one outside of the grammar or the split, and a wrong target.
     """
 
     longest: int = 8

@@ -11,7 +11,7 @@ import numpy as np
 from nope.data.tasks import answers, numbers, scratchpad
 from nope.data.tasks.base import Bin, Example, SteppedTask, matched, no_source
 from nope.data.tasks.numbers import PATTERN, read, spaced
-from nope.data.tasks.scratchpad import Step
+from nope.data.tasks.scratchpad import SolutionStep
 
 MODULUS = 10
 _SOURCE = re.compile(rf'Evaluate at x = ({PATTERN}) in (.+) \? ')
@@ -53,7 +53,7 @@ class Polynomial(SteppedTask):
             drawn.append(Example(source, f'The answer is {answer}.', length, answer))
         return drawn
 
-    def steps(self, source: str) -> list[Step]:
+    def steps(self, source: str) -> list[SolutionStep]:
         found = matched(self.name, _SOURCE, source)
         matches = [_TERM.fullmatch(term) for term in found[2].split(' + ')]
         if not all(matches):
@@ -65,7 +65,7 @@ class Polynomial(SteppedTask):
             value = a * x**k
             after = (total + value) % MODULUS
             steps.append(
-                Step(
+                SolutionStep(
                     input=_written([(a, k)]),
                     computation=(
                         f'{spaced(a)} * {spaced(x)} ** {spaced(k)} = {spaced(a)} * {spaced(x**k)}'

@@ -17,7 +17,7 @@ BEGIN, SEPARATOR, END = 'Thinking step by step: ', ' # ', '. Thus, '
 
 
 @dataclasses.dataclass(frozen=True)
-class Step:
+class SolutionStep:
     """One step. variables: None where the task has none (sorting, LEGO)."""
 
     input: str
@@ -85,14 +85,14 @@ FORMATS = {
 }
 
 
-def write(steps: Sequence[Step], style: Format, target: str) -> str:
+def write(steps: Sequence[SolutionStep], style: Format, target: str) -> str:
     """The target with its scratchpad in front, or alone where `style` has no part."""
     if not style:
         return target
     return f'{BEGIN} {SEPARATOR.join(_written(step, style) for step in steps)} {END} {target}'
 
 
-def _written(step: Step, style: Format) -> str:
+def _written(step: SolutionStep, style: Format) -> str:
     text = ''
     for name, mark, close in _PARTS:
         value = getattr(step, name)
@@ -151,16 +151,15 @@ def _read(words: list[str], parts: Sequence[tuple[str, str, str]]) -> dict[str, 
 
 @dataclasses.dataclass(frozen=True)
 class Checked:
-    """Verdict on a predicted scratchpad. right: of every step that there should be, whether all of
-    its parts are right. problems: what is wrong, in words, first the parse's. parsed: whether it
-    parses."""
+    """Verdict on a predicted scratchpad. right: for every expected step, whether all of its parts
+    are right. problems: in words, the parse's first. parsed: whether it parses."""
 
     right: tuple[bool, ...]
     problems: tuple[str, ...]
     parsed: bool
 
 
-def check(text: str, steps: Sequence[Step], style: Format) -> Checked:
+def check(text: str, steps: Sequence[SolutionStep], style: Format) -> Checked:
     """Each step of a predicted target against the right `steps` of its source.
 
     As in the released code no step is right where the number of steps is wrong or one does not

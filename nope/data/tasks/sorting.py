@@ -12,7 +12,7 @@ import numpy as np
 from nope.data.tasks import answers, numbers, scratchpad, symbols
 from nope.data.tasks.base import Bin, Example, SteppedTask, matched, no_source
 from nope.data.tasks.numbers import spaced
-from nope.data.tasks.scratchpad import Step
+from nope.data.tasks.scratchpad import SolutionStep
 
 SYMBOLS = 50  # that the paper's code takes
 NUMBERS = range(10, 10_000)
@@ -53,7 +53,7 @@ class SortSingle(SteppedTask):
         rows = symbols.ranks(self.symbols, length, rng, count)
         return [_example(row, self.symbols.__getitem__) for row in rows]
 
-    def steps(self, source: str) -> list[Step]:
+    def steps(self, source: str) -> list[SolutionStep]:
         ranks = {name: rank for rank, name in enumerate(self.symbols)}
         names = matched(self.name, _SOURCE, source)[1].split(', ')
         if not ranks.keys() >= set(names):
@@ -83,7 +83,7 @@ class SortMulti(SteppedTask):
         rows = rng.integers(NUMBERS.start, NUMBERS.stop, size=(count, length)).tolist()
         return [_example(row, spaced) for row in rows]
 
-    def steps(self, source: str) -> list[Step]:
+    def steps(self, source: str) -> list[SolutionStep]:
         items = matched(self.name, _SOURCE, source)[1].split(', ')
         if not all(re.fullmatch(r'[0-9](?: [0-9])*', item) for item in items):
             raise no_source(self.name, source)
@@ -100,14 +100,14 @@ def _example(keys: list[int], written: Callable[[int], str]) -> Example:
     )
 
 
-def _selection(keys: list[int], written: Callable[[int], str]) -> list[Step]:
+def _selection(keys: list[int], written: Callable[[int], str]) -> list[SolutionStep]:
     """Steps of a selection sort that swaps the first of the least to the front."""
     steps = []
     for at, front in enumerate(keys):
         least = min(range(at, len(keys)), key=keys.__getitem__)
         keys[at], keys[least] = keys[least], front
         steps.append(
-            Step(
+            SolutionStep(
                 input=written(front),
                 computation=_COMPUTATION,
                 output=written(keys[at]),

@@ -11,7 +11,7 @@ import numpy as np
 from nope.data.tasks import answers, numbers, scratchpad
 from nope.data.tasks.base import Bin, Example, SteppedTask, matched
 from nope.data.tasks.numbers import spaced
-from nope.data.tasks.scratchpad import Step
+from nope.data.tasks.scratchpad import SolutionStep
 
 MODULUS = 10
 _SOURCE = re.compile(r'Compute: ([0-9](?: \+ [0-9])*) \.')
@@ -48,14 +48,14 @@ class Summation(SteppedTask):
             drawn.append(Example(source, f'The answer is {answer} .', length, answer))
         return drawn
 
-    def steps(self, source: str) -> list[Step]:
+    def steps(self, source: str) -> list[SolutionStep]:
         found = matched(self.name, _SOURCE, source)
         values = [int(value) for value in found[1].split(' + ')]
         steps, total = [], 0
         for at, value in enumerate(values):
             output, after = value + total, (value + total) % MODULUS
             steps.append(
-                Step(
+                SolutionStep(
                     input=str(value),
                     computation=f'{value} + sum = {value} + {total} =',
                     output=spaced(output),

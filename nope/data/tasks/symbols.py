@@ -60,13 +60,12 @@ def of_model(
 ) -> tuple[str, ...]:
     """The first `count` strings that are single tokens of a SentencePiece model.
 
-    First the characters `first`, then the pieces in the vocabulary's order, without their
-    word-boundary mark and without those that contain a character of `without` or are one of
-    `reserved`. A string is a single
-    token where ten of them, with blanks between, are ten tokens. The released code tries marked
-    pieces with their mark and may have a string twice, as a piece with a mark and as one without;
-    here each stands once. Pieces that stand for themselves alone (`</s>`) are no strings here.
-    ValueError where the model has fewer.
+    First the characters `first`, then the pieces in the vocabulary's order without their
+    word-boundary mark. Pieces with a character of `without` and those of `reserved` are left out. A
+    string is a single token where ten of them, with blanks between, are ten tokens. The released
+    code tries marked pieces with their mark and may have a string twice, as a piece with a mark and
+    as one without; here each stands once. Pieces that stand for themselves alone (`</s>`) are no
+    strings here. ValueError where the model has fewer.
     """
     processor = tokenizer.processor
     pieces = (processor.id_to_piece(i) for i in range(processor.vocab_size()))
@@ -76,7 +75,8 @@ def of_model(
     for name in itertools.chain(first, allowed):
         if len(found) == count:
             break
-        if name and name not in found and _is_single(tokenizer, name):
+        repeated = tokenizer.encode(' '.join([name] * _REPEATS))
+        if name and name not in found and len(repeated) == _REPEATS:
             found[name] = None
     if len(found) < count:
         raise ValueError(
@@ -84,7 +84,3 @@ def of_model(
             f'strings; {count} are needed'
         )
     return tuple(found)
-
-
-def _is_single(tokenizer: SentencePieceTokenizer, name: str) -> bool:
-    return len(tokenizer.encode(' '.join([name] * _REPEATS))) == _REPEATS

@@ -66,18 +66,6 @@ def test_a_parquet_file_cut_or_longer_than_it_was_is_refused_by_name(tmp_path):
     assert all(message.startswith(f'data.source: {path} is not a Par') for message in messages)
 
 
-def test_a_parquet_file_with_checksums_and_a_flipped_bit_is_refused_by_name_or_reads_as_it_was(
-    tmp_path,
-):
-    path = tmp_path / 'rows.parquet'
-    table = pa.table({'text': ROWS})
-    pq.write_table(table, path, row_group_size=16, write_page_checksum=True)
-    data = path.read_bytes()
-    messages = refusals(path, damage.flips(data, count=300), tmp_path)
-    assert len(messages) > 100
-    assert all(f'{path}' in message for message in messages)
-
-
 def test_a_parquet_file_that_lost_a_row_group_is_refused(tmp_path, monkeypatch):
     path = tmp_path / 'rows.parquet'
     write_parquet(path)

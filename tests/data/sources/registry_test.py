@@ -58,7 +58,8 @@ def test_a_kind_takes_one_class_and_one_line_to_train_from(monkeypatch, tmp_path
     same = from_section({'source': f'text:{tmp_path / "text"}'})
     options = {'length': 15, 'batch_size': 8, 'seed': 0, 'start': 3, 'cache': tmp_path}
     batch, expected = (next(training_batches(config, **options)) for config in (data, same))
-    np.testing.assert_array_equal(batch.blocks(), expected.blocks())
+    for array, wanted in zip(batch[:2], expected[:2], strict=True):
+        np.testing.assert_array_equal(array, wanted)
     assert describe(data) == 'numbers up to 2000, bytes'
     content = {'kind': 'numbers', 'last': '2000', 'digits': 4, 'weight': 1.0}
     assert identity(data)['sources'] == [content]

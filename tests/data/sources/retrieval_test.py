@@ -243,15 +243,6 @@ def test_records_state_every_number_of_keys_up_to_the_most():
             assert text.startswith(prompt + BRIEF.answer(key_of(text)))
 
 
-def test_a_record_of_named_keys_is_the_same_on_every_call():
-    # Pinned: other documents under the same version would pass for the same data.
-    filler = ' The sky is blue.'
-    assert record('train', 0, SIZE, 4) == (
-        f'Find the key.\n\nZ: 29923.{filler}{filler}\nS: 99181.{filler}\nS: 99181'
-        f'\nS: 99181{filler}{filler[:9]}'
-    )
-
-
 def test_splits_share_no_named_key():
     keys = {
         split: {k for i in range(300) for k in keys_of(record(split, i, SIZE, 4))}
@@ -267,14 +258,6 @@ def test_names_are_as_long_as_each_other_and_ask_for_their_key():
         stated = template.state('12345', 'Q')
         assert template.ask('Q').split('\n')[-1].split('? ')[-1] in stated
         assert f'{template.ask("Q")} 12345'.split('? ')[-1].strip() in stated
-
-
-def test_the_number_of_keys_is_part_of_the_identity():
-    found = Retrieval(SIZE, 4).identity()
-    assert (found['needles'], found['names']) == (4, NAMES) and found['named'][
-        'info'
-    ] == BRIEF_NAMED.info
-    assert Retrieval(SIZE, 3).identity() != found
 
 
 def test_several_keys_are_asked_for_by_a_field(few, tmp_path):
@@ -338,14 +321,6 @@ def test_each_haystack_is_as_likely() -> None:
     assert sum(in_text) == pytest.approx(200, rel=0.2)
     assert not any(BRIEF.filler in text for text, yes in zip(texts, in_text, strict=True) if yes)
     assert texts == [record('train', index, SIZE, 4, HAYSTACKS, WORDS) for index in range(400)]
-
-
-def test_a_record_in_text_is_the_same_on_every_call() -> None:
-    # Pinned: other documents under the same version would pass for the same data.
-    assert record('train', 0, SIZE, 1, ('text',), WORDS) == (
-        'Find the key.\n99 w1500 w1501 w1502 w1503 w1504 w1505 w1506 w1507 w1508 w1509 w1510 w1'
-        '\nKey: 77951. 77951.\n511 \nKey: 77951\nw1512 w1'
-    )
 
 
 def test_text_begins_anew_behind_its_end() -> None:

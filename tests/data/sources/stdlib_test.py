@@ -7,15 +7,15 @@ import pathlib
 import pytest
 import tensorflow_datasets as tfds
 
-from nope.data.sources import Stdlib, stdlib, stdlib_builder
+from nope.data.sources import Stdlib, stdlib
 
 
 def build(cache: pathlib.Path) -> pathlib.Path:
-    return stdlib_builder.build(Stdlib().identity(), cache)
+    return stdlib.build(Stdlib().identity(), cache)
 
 
 def test_lists_sources_only():
-    names = stdlib.files(stdlib.folder())
+    names = stdlib.names_in(stdlib.folder())
     assert names == sorted(names)
     assert len(names) > 500
     assert all(name.endswith('.py') for name in names)
@@ -36,13 +36,13 @@ def test_leaves_out_what_differs_between_machines(tmp_path):
     for name in kept + left_out:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text('pass')
-    assert stdlib.files(tmp_path) == sorted(kept)
+    assert stdlib.names_in(tmp_path) == sorted(kept)
 
 
 def test_split_depends_on_the_path_alone():
     # Pinned: another hash would silently move test files into training.
     assert stdlib.split_of_file('json/decoder.py') == 'train'
-    splits = [stdlib.split_of_file(name) for name in stdlib.files(stdlib.folder())]
+    splits = [stdlib.split_of_file(name) for name in stdlib.names_in(stdlib.folder())]
     shares = {k: v / len(splits) for k, v in collections.Counter(splits).items()}
     assert 0.85 < shares['train'] < 0.95
     assert 0.03 < shares['validation'] < 0.08
@@ -59,7 +59,7 @@ def test_builder_holds_every_file_once_in_its_split(cache):
             assert stdlib.split_of_file(name) == split
             found[name] = example['text']
     root = stdlib.folder()
-    assert sorted(found) == stdlib.files(root)
+    assert sorted(found) == stdlib.names_in(root)
     assert all(found[name] == (root / name).read_bytes() for name in found)
 
 

@@ -8,7 +8,6 @@ import pytest
 import tensorflow_datasets as tfds
 
 from nope.data.sources import Tfds
-from tests.data import damage
 from tests.data.sources.corpora import ROWS, read_all, texts_of
 
 
@@ -50,24 +49,6 @@ def test_tfds_errors_name_the_field(tiny_books, tmp_path):
         read_all(Tfds('no_such_set'), tmp_path)
     with pytest.raises(ValueError, match=r"data\.field='text'.*book_text"):
         read_all(Tfds('tiny_books'), tmp_path)
-
-
-def test_a_damaged_data_set_is_refused_by_its_folder_or_reads_as_it_was(tiny_books, tmp_path):
-    folder = tmp_path / '1.2.3'
-    shutil.copytree(tiny_books / 'tiny_books' / '1.2.3', folder)
-    (path,) = folder.glob('*train*')
-    data = path.read_bytes()
-    refused = []
-    for content in (*damage.cuts(data), *damage.flips(data, count=100)):
-        path.write_bytes(content)
-        try:
-            documents = read_all(Tfds(str(folder), field='book_text'), tmp_path)
-        except ValueError as error:
-            assert f'data.source: {folder} is damaged: ' in str(error)
-            refused.append(content)
-        else:
-            assert sorted(texts_of(documents, 'train')) == sorted(ROWS[:30])
-    assert refused[: damage.CUTS] == list(damage.cuts(data))
 
 
 @pytest.mark.parametrize('name', ['dataset_info.json', 'features.json'])

@@ -21,6 +21,7 @@ from nope.data.tasks import (
     symbols,
     tokenised,
     training_batches,
+    training_extents,
 )
 from nope.runtime.errors import FieldError
 
@@ -69,7 +70,7 @@ def test_a_target_is_the_next_token_and_padding_has_no_weight() -> None:
         # One run of weights, from the token before the target's first to the last.
         assert np.all(np.diff(np.flatnonzero(weights)) == 1)
     assert (batch.tokens.dtype, batch.weights.dtype) == (np.int32, np.float32)
-    assert batch.segments is None and batch.positions is None and not batch.plain
+    assert batch.segments is None and batch.positions is None
 
 
 def test_a_batch_depends_on_its_number_alone() -> None:
@@ -166,3 +167,19 @@ def test_held_out_examples_are_validation_and_then_the_test() -> None:
     splits = [split for split, _ in found]
     assert splits == ['validation'] * 30 + ['test'] * 28  # 7 for each of 4 lengths
     assert all((e.length > 4) == (split == 'test') for split, e in found)
+
+
+MANY = Sizes(train=2000, validation=300, test=400)
+
+
+@pytest.mark.parametrize('name', sorted(set(TASKS) - {'pcfg'}))  # which is read from files
+def test_extents_are_those_of_all_training_examples(name: str) -> None:
+    has_symbols = 'symbols' in vars(TASKS[name])
+    task = named(name, **({'symbols': symbols.closed(200)} if has_symbols else {}))
+    data = TaskData(task, Sizes(50, 5, 5) if task.exhaustive else MANY)
+    found = data.dataset()
+    tokenizer = data.load_tokenizer()
+    read = [tokenised(task, tokenizer, example) for example in (*found.train, *found.validation)]
+    prompts = [len(example.prompt) for example in read]
+    longest = max(example.length for example in read)
+    assert training_extents(data) == (min(prompts), max(prompts), longest)

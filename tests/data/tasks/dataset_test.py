@@ -5,7 +5,6 @@ from __future__ import annotations
 import concurrent.futures
 import dataclasses
 import multiprocessing
-import pathlib
 import time
 from collections import Counter
 
@@ -93,17 +92,6 @@ def test_the_papers_sizes_come_out(name: str) -> None:
         assert len(data.test) == 192 * 52
     if name == 'lego':
         assert {n: 1250 - 1250 % (n // 2) for n in tested} == data.by_length('test')
-
-
-@pytest.mark.slow
-def test_the_sizes_of_pcfg_come_out_of_files_like_the_public_ones(tmp_path: pathlib.Path) -> None:
-    for split, functions, lines in (('train', 3, 81_010), ('test', 9, 11_333)):
-        (tmp_path / f'{split}.src').write_text(('copy ' * functions + 'A1 B2\n') * lines)
-        (tmp_path / f'{split}.tgt').write_text('A1 B2\n' * lines)
-    task = named('pcfg', path=str(tmp_path))
-    data = dataset(task)
-    assert data.sizes == task.paper_sizes
-    assert data.overlap().repeated_in_train == 72_908
 
 
 @pytest.mark.parametrize('name', [*GENERATED, 'scan'])

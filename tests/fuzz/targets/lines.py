@@ -6,7 +6,6 @@ import gzip
 import json
 import pathlib
 import zlib
-from typing import Any
 
 import pyarrow as pa
 import zstandard
@@ -202,9 +201,9 @@ def _by_split(source: Source, folder: pathlib.Path) -> list[tuple[str, bytes]]:
     return [found for part in source.list_parts(folder, 500) for found in part.documents()]
 
 
-TARGETS: tuple[Any, ...] = (
-    Target('lines.jsonl', 12_000, _lines),
-    Target('lines.packed', 12_000, _packed),
-    Target('lines.bombs', 6, _bombs),
-    Target('lines.text', 500, _text),
+TARGETS: tuple[Target, ...] = (
+    Target('lines.jsonl', 60, _lines),
+    Target('lines.packed', 100, _packed),
+    Target('lines.bombs', 1, _bombs),
+    Target('lines.text', 40, _text),
 )

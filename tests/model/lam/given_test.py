@@ -10,11 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nope.identity import plain, rebuild
+from nope.identity import plain
 from nope.interop.run_folder import model_types
 from nope.model import LayerKind, ModelConfig, lam
 from nope.model.lam import GivenLaw, LogFloor
 from nope.positions import NoPE, Rotary, Split
+from nope.runtime.sections import rebuild
 from tests import tiny
 from tests.model.programs import T, run
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from nope import sharding
+from nope.data import Batch
 from nope.evals import lengths, positions
 from nope.evals.generation import Generator, Options
 from nope.interop import Export, check_export
@@ -143,13 +144,11 @@ def test_rematerialisation_and_unrolling_change_nothing(remat: str, unroll: int 
 def test_a_split_sequence_has_the_positions_of_the_whole() -> None:
     """Loss and gradients on four parts of a sequence, two of the batch."""
     config = tiny.model(lam=ByKeys(), attention=None)
-    variables, blocks = tiny.varied_lam(config), tiny.tokens(4, 33)
+    variables, batch = tiny.varied_lam(config), Batch.of_blocks(tiny.tokens(4, 33))
 
     def on(mesh: jax.sharding.Mesh) -> tuple:
         whole = sharding.replicated(mesh)
-        arguments = jax.tree.map(
-            lambda x: jax.device_put(np.asarray(x), whole), (variables, blocks)
-        )
+        arguments = jax.tree.map(lambda x: jax.device_put(np.asarray(x), whole), (variables, batch))
         with sharding.use(mesh):
             function = jax.jit(jax.value_and_grad(functools.partial(batch_loss, config)))
             return function.lower(*arguments).compile()(*arguments)

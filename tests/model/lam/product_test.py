@@ -7,13 +7,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nope.identity import plain, rebuild
+from nope.identity import plain
 from nope.interop.run_folder import model_types
 from nope.model import lam
 from nope.model.lam import LogLength, Product
 from nope.model.lam.log_position import LogPosition
 from nope.model.lam.log_square import LogSquare
 from nope.model.lam.scalable_softmax import ScalableSoftmax
+from nope.runtime.sections import rebuild
 from nope.variables import lam_of, with_lam, with_lam_beside
 from tests import tiny
 from tests.model.lam.forms_test import varied

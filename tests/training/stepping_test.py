@@ -12,7 +12,7 @@ import pytest
 from nope.data.batch import Batch
 from nope.model import apply
 from nope.training import metrics
-from nope.training.monitor import attention_metrics
+from nope.training.stepping import attention_metrics
 from nope.training.train import Earlier
 from nope.variables import with_uniform_lam
 from tests import tiny
@@ -32,7 +32,7 @@ MONITORED = dataclasses.replace(COMPUTE, monitor=3, log_every=2)
 
 def test_the_metrics_are_of_the_first_micro_batch() -> None:
     blocks = tiny.tokens(4, 13).reshape(2, 2, 13)
-    found = attention_metrics(MODEL, tiny.variables(MODEL), blocks)
+    found = attention_metrics(MODEL, tiny.variables(MODEL), Batch.of_blocks(blocks))
     output = apply(MODEL, tiny.variables(MODEL), blocks[0, :, :-1], entropy=True, max_logit=True)
     entropy, largest = np.asarray(output.entropy), np.asarray(output.max_logit)
     np.testing.assert_allclose(found['entropy'], entropy.mean((1, 2, 3)), rtol=1e-5)
@@ -41,9 +41,9 @@ def test_the_metrics_are_of_the_first_micro_batch() -> None:
 
 
 def test_entropy_falls_and_the_largest_logit_grows_with_lambda() -> None:
-    blocks = tiny.tokens(4, 13).reshape(1, 4, 13)
+    batch = Batch.of_blocks(tiny.tokens(4, 13)[None])
     low, high = (
-        attention_metrics(MODEL, with_uniform_lam(tiny.variables(MODEL), lam), blocks)
+        attention_metrics(MODEL, with_uniform_lam(tiny.variables(MODEL), lam), batch)
         for lam in (1.0, 3.0)
     )
     assert high['entropy'][0] < low['entropy'][0] <= np.log(12)
@@ -72,19 +72,6 @@ def test_monitored_steps_have_a_row_with_every_layer(tmp_path: pathlib.Path) -> 
         assert row.items() <= rows[step].items()
     expected, found = (final(tmp_path / name, PRETRAIN) for name in ('plain', 'monitored'))
     jax.tree.map(np.testing.assert_array_equal, found.arrays, expected.arrays)
-
-
-def test_a_resumed_run_has_the_rows_of_the_uninterrupted_one(tmp_path: pathlib.Path) -> None:
-    run(tmp_path / 'whole', SEARCH, compute=MONITORED)
-    stopped = tmp_path / 'stopped'
-    try:
-        run(stopped, SEARCH, stop_after=4, compute=MONITORED)
-    except RuntimeError as error:
-        assert 'stopped at step 4' in str(error)
-    run(stopped, SEARCH, compute=MONITORED)
-    assert [row for row in logged(stopped) if 'entropy/0' in row] == [
-        row for row in logged(tmp_path / 'whole') if 'entropy/0' in row
-    ]
 
 
 def test_of_a_straight_through_search_the_clamped_lambda_is_monitored(
