@@ -362,7 +362,7 @@ def _normal(distribution: str) -> str:
         ('experiments.figures.kinds.heads', 'from experiments import specs'),
         ('experiments.figures.kinds.heads', 'import pandas'),
         ('experiments.run', 'from tests import helpers'),
-        ('experiments.run', 'import tools.prepare_data'),
+        ('experiments.run', 'import tools.bench.train'),
         ('experiments.run', 'from configs.first_paper import fig1'),
     ],
 )

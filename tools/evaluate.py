@@ -34,7 +34,7 @@ from __future__ import annotations
 from nope.runtime import door, paths
 
 if __name__ == '__main__':  # before what it imports
-    door.enter(__file__)
+    door.enter()
 
 import argparse
 import pathlib

@@ -19,12 +19,11 @@ USUAL: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def enter(file: str = '') -> None:
+def enter() -> None:
     """Prepares this process and those that it starts; the first call of a program.
 
     What cannot be said in the terminal's encoding is escaped. Settings of JAX that change results
-    are left out, with a line. Matplotlib draws into files, whatever a notebook asks for. file: a
-    script that imports modules beside it, also where Python leaves its folder out of the path.
+    are left out, with a line. Matplotlib draws into files, whatever a notebook asks for.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -34,6 +33,3 @@ def enter(file: str = '') -> None:
         if value.lower() not in usual:
             print(f'{name}={value} is left out: results would be others', file=sys.stderr)
     os.environ['MPLBACKEND'] = 'agg'
-    folder = os.path.dirname(os.path.abspath(file))
-    if file and folder not in sys.path:
-        sys.path.insert(0, folder)

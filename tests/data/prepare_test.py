@@ -200,11 +200,10 @@ def test_error_in_a_part_reaches_the_caller(tmp_path, workers):
 
 LIMITED = """
 import resource, sys
-sys.path.insert(0, 'tools')  # as when it is called by its path
-import prepare_data
+from experiments.cli import prepare
 
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
-prepare_data.main(sys.argv[2:])
+prepare.main(sys.argv[2:])
 """
 
 

@@ -49,20 +49,3 @@ def test_a_plan_is_told_before_what_only_its_pieces_need_is_loaded(
     assert told.startswith('to make ')
     loaded = set(told.split())
     assert 'experiments.command' in loaded and not LATE & loaded
-
-
-@pytest.mark.parametrize(
-    'tool', ['evaluate', 'export_hf', 'generate', 'import_hf', 'prepare_data', 'run_harness']
-)
-def test_a_tool_reads_its_flags_before_it_loads_what_its_work_needs(tool: str) -> None:
-    script = f"""
-import sys
-sys.path.insert(0, 'tools')
-import {tool}
-try:
-    {tool}.main(['--no-such-flag'])
-except SystemExit as end:
-    print(*sys.modules, f'status={{end.code}}')
-"""
-    loaded = set(output('-c', script).split())
-    assert {tool, 'status=2'} <= loaded and not (LATE | {'jax', 'flax'}) & loaded
