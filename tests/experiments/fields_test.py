@@ -160,7 +160,6 @@ def wrong(name: str, fields: dict[str, Any]) -> list[Any]:
     return [*silent, *unnamed]
 
 
-@pytest.mark.once
 def test_no_field_is_accepted_and_ignored() -> None:
     """Of fields that several configs have, that of the first."""
     seen: set[Any] = set()

@@ -29,7 +29,6 @@ BRIEF = {
 }
 
 
-@pytest.mark.once
 @pytest.mark.parametrize('name', BRIEF)
 def test_some_cases_are_read_rightly_or_refused_by_name(tmp_path: pathlib.Path, name: str) -> None:
     case = targets.by_name(name).make(tmp_path)

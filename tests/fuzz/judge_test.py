@@ -83,7 +83,6 @@ def test_a_mutation_leaves_what_it_was_made_of() -> None:
     assert value == {'a': [1, {'b': 'c'}], 'd': 2.0} and data == bytes(range(200))
 
 
-@pytest.mark.once
 def test_a_process_that_dies_costs_one_case() -> None:
     (target,) = dying.TARGETS
     draws = [worker.draw_of(target.name, i, 3) for i in range(target.cases)]
