@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import concurrent.futures
-import contextlib
 import dataclasses
 import json
 import pathlib
@@ -42,22 +41,7 @@ def experiment(config: ConfigDict) -> Experiment:
 @pytest.fixture
 def config(tmp_path: pathlib.Path) -> ConfigDict:
     """A figure of a few steps."""
-    text = tmp_path / 'text'
-    text.mkdir()
-    run_test.write_texts(text)
-    config = build_test.config_of('fig4')
-    for option in run_test.TINY:
-        name, value = option.removeprefix('--config.').format(text=text).split('=', 1)
-        config.update_from_flattened_dict({name: type_of(value)})
-    config.train.steps, config.train.warmup_steps = 4, 1
-    return config
-
-
-def type_of(value: str) -> int | float | str:
-    for kind in (int, float):
-        with contextlib.suppress(ValueError):
-            return kind(value)
-    return value
+    return run_test.shrink(build_test.config_of('fig4'), tmp_path)
 
 
 def bench_of(
@@ -190,6 +174,7 @@ def test_a_command_that_was_stopped_begins_nothing(
     assert not (bench.workspace.folder(run) / 'checkpoints').exists()
 
 
+@pytest.mark.slow
 def test_checkpoints_go_where_they_were_asked_to_and_are_found(
     experiment: Experiment, tmp_path: pathlib.Path
 ) -> None:

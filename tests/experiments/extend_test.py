@@ -19,6 +19,7 @@ from nope.interop import Described, open_directory, save
 from nope.model import LayerKind, ModelConfig
 from nope.positions import NoPE, Rotary
 from tests import tiny
+from tests.experiments import run_test
 
 ROOT = pathlib.Path(__file__).parents[2]
 TRAINED_AT, TARGET, WINDOWS = 16, 48, 8
@@ -38,10 +39,7 @@ MIXED = ModelConfig(
 @pytest.fixture(scope='module')
 def text(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     folder = tmp_path_factory.mktemp('text')
-    rng = np.random.default_rng(0)
-    for number in range(60):
-        words = rng.choice(['the', 'cat', 'sat', 'on', 'a', 'mat', 'and', 'left'], 200)
-        (folder / f'{number}.txt').write_text(' '.join(words))
+    run_test.write_texts(folder)
     return folder
 
 
@@ -119,6 +117,7 @@ def test_stock_transformers_gives_the_losses_of_the_figure(
     assert np.abs(measured(workdir, '1')['loss'] - expected).max() > 1e-4
 
 
+@pytest.mark.slow
 def test_the_run_alone_is_exported_the_same(workdir: pathlib.Path, tmp_path: pathlib.Path) -> None:
     """By a tool that has its folder, which names the checkpoint that it was searched on: also whose
     tokenizer it has."""

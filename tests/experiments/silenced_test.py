@@ -13,7 +13,6 @@ from experiments.plan import make_plan
 from experiments.runs import RunSpec, SilencedSpec
 from experiments.runs.training import initial
 from experiments.specs import identifier
-from nope import records
 from tests.experiments.execute_test import bench_of
 from tests.experiments.laws_test import experiment
 
@@ -37,17 +36,6 @@ def test_heads_are_silenced_by_kind_or_one_by_one() -> None:
     assert set(local.heads).isdisjoint(others.heads) and len(others.heads) == 8
     assert two.heads == ((0, 2), (3, 1))
     assert len({identifier(run) for run in (local, others, two, two.init)}) == 4
-
-
-def test_a_model_without_heads_is_measured_and_nothing_is_trained(tmp_path: pathlib.Path) -> None:
-    found = experiment(tmp_path, less={'init': 'nope', 'without': ((0, 1),)})
-    specs = [found.evals[f'{name}/seed0'] for name in ('nope', 'less')]
-    bench = bench_of(found, tmp_path / 'work')
-    execute.execute(bench, make_plan(bench.workspace, specs).missing)
-    assert len(list((tmp_path / 'work' / 'runs').iterdir())) == 1
-    whole, less = (records.load(bench.workspace.folder(spec)) for spec in specs)
-    assert np.all(whole['loss_window'] != less['loss_window'])
-    assert less.attributes['silenced'] == [[0, 1]] and 'silenced' not in whole.attributes
 
 
 @pytest.mark.parametrize(

@@ -2,48 +2,19 @@
 
 from __future__ import annotations
 
-import pathlib
 from typing import Any
 
-import numpy as np
 import pytest
 
-from experiments import execute
 from experiments.build import Experiment, build
-from experiments.plan import make_plan
 from experiments.runs import RunSpec, TemperatureSpec
 from experiments.specs import identifier
-from nope import records
 from nope.model.lam.log_length import LogLength
 from nope.positions import NoPE
-from tests import tiny
 from tests.experiments import build_test
-from tests.experiments.execute_test import bench_of
 from tests.experiments.laws_test import LENGTHS, experiment
 
 ENTROPY = {'init': 'nope', 'model': {'temperature': 'entropy'}}
-
-
-def test_a_temperature_is_measured_on_the_run_it_stands_on_and_trains_nothing(
-    tmp_path: pathlib.Path,
-) -> None:
-    found = experiment(tmp_path, sharp=ENTROPY)
-    run, base = (found.evals[f'{name}/seed0'].run for name in ('sharp', 'nope'))
-    assert isinstance(run, TemperatureSpec) and run.init == base
-    assert run.model.temperature == 'entropy' and base.model.temperature == 'none'
-
-    bench = bench_of(found, tmp_path / 'work')
-    specs = [found.evals[f'{name}/seed0'] for name in ('nope', 'sharp')]
-    plan = make_plan(bench.workspace, specs)
-    assert [spec.room for spec in plan.missing] == ['runs', 'records', 'records']
-    execute.execute(bench, plan.missing)
-    assert sorted(p.name for p in (tmp_path / 'work' / 'runs').iterdir()) == [base.slug()]
-    tiny.assert_same(bench.variables(run), bench.variables(base))
-    plain, sharp = (records.load(bench.workspace.folder(spec)) for spec in specs)
-    assert np.all(plain['loss_window'] != sharp['loss_window'])
-    np.testing.assert_array_equal(sharp['multiplier_mean'], 1.0)
-    assert sharp.attributes['model'] == plain.attributes['model'] + ', temperature by entropy'
-    assert sharp.attributes['step'] == 4
 
 
 def test_it_stands_on_a_law_and_on_a_search_and_a_search_on_it() -> None:
@@ -97,10 +68,6 @@ def test_a_law_gives_way_to_no_other_through_a_temperature() -> None:
         ),
         ({'model': {}}, r'model\.temperature is None; it is missing; accepted: none, entropy'),
         ({'model': {'layers': 2}}, r'model\.layers is unknown; accepted: temperature'),
-        (
-            {'model': {'temperature': 'entropy'}, 'data': {}},
-            r'data: another temperature takes no data; accepted: init, model',
-        ),
         (
             {'model': {'temperature': 'entropy'}, 'init': 'sparse'},
             r"model\.temperature is 'entropy'; it follows the entropy of softmax",
