@@ -16,8 +16,9 @@ from experiments.plan import make_plan
 from experiments.runs import LawSpec, RunSpec, SilencedSpec, TemperatureSpec
 from experiments.specs import identifier
 from nope import records
-from nope.identity import plain
-from nope.interop.run_folder import read_run
+from nope.identity import plain, rebuild
+from nope.interop.run_folder import model_types, read_run
+from nope.model import lam
 from nope.model.lam import Constant, LogLength, Product
 from nope.model.lam.log_position import LogPosition
 from nope.model.lam.log_square import LogSquare
@@ -310,12 +311,27 @@ def test_what_does_not_fit_is_refused_by_its_name(entry: dict[str, Any], message
             {'form': 'log_square', 'start': (0.3, -0.1), 'bound': 0.0},
             r'runs\.law\.search\.start is \(0\.3, -0\.1\); it is below runs\.law\.search\.bound',
         ),
+        ({'form': 'log_length', 'start': np.nan}, r'runs\.law\.search\.start is nan; .* finite'),
+        (
+            {'form': 'log_position', 'start_from': 'grid'},
+            r"runs\.law\.search\.start_from is 'grid'; .* LogPosition cannot start from a uniform",
+        ),
+        ({'form': {'kind': 'log_offset', 'share': 0.0}}, r'runs\.law\.search\.form\.share is 0\.0'),
     ],
-    ids=['none', 'below'],
+    ids=str,
 )
 def test_a_search_starts_within_what_its_form_allows(search: dict[str, Any], message: str) -> None:
+    grid = {'grid': {'kind': 'multiplier_grid', 'run': 'nope', 'times': 2.0}}
+    law = {'init': 'nope', 'search': {'times': (2.0,), **search}}
     with pytest.raises(ValueError, match=f'^{message}'):
-        experiment(None, law={'init': 'nope', 'search': {'times': (2.0,), **search}})
+        experiment(None, evals=grid, law=law)
+
+
+@pytest.mark.parametrize('name', lam.FORMS)
+def test_every_form_is_rebuilt_from_the_identity_of_its_model(name: str) -> None:
+    form = lam.from_section(name, 'search.form', train_length=16, head_dim=8)
+    model = tiny.model(lam=form, attention=None)
+    assert rebuild(plain(model), model_types()) == model
 
 
 def test_a_search_by_entropy_knows_the_training_length_and_is_another_run() -> None:
