@@ -160,13 +160,6 @@ def test_training_under_a_law_is_another_run() -> None:
     assert len({identifier(found.evals[f'{name}/seed0'].run) for name in ('nope', *runs)}) == 5
 
 
-def test_what_was_trained_under_a_law_keeps_it() -> None:
-    law = {'init': None, 'lam': {'form': 'log_position'}}
-    message = r"^runs\.next\.init is 'law'; it was trained with lambda of the form LogPosition"
-    with pytest.raises(ValueError, match=message):
-        experiment(None, law=law, next={'init': 'law', 'lam': {'form': 'log_length'}})
-
-
 @pytest.mark.parametrize(
     ('search', 'message'),
     [
@@ -217,26 +210,42 @@ def test_a_fine_tuned_model_may_have_one() -> None:
     assert run.model.lam == run.init.form != Constant()
 
 
-@pytest.mark.parametrize('form', ['constant', 'log_length'])
-@pytest.mark.parametrize('later', [
-    {'search': {'form': 'log_square', 'times': (2.0,)}}, {'lam': {'form': 'yarn_temperature'}},
-], ids=['search', 'law'])  # fmt: skip
-def test_weights_that_were_tuned_under_a_searched_lambda_keep_it(
-    form: str, later: dict[str, Any]
+BY_LAW = {'lam': {'form': 'log_length'}}
+BY_SEARCH = {'search': {'form': 'log_length', 'times': (2.0,)}}
+TUNED = {'finetune': {'times': (2.0,)}}
+# Models whose lambda stays, or that have no heads to train.
+KEEPERS = {
+    'law': {'init': 'nope', 'lam': {'form': 'log_position'}},
+    'sharp': {'init': 'law', 'model': {'temperature': 'entropy'}},
+    'less': {'init': 'nope', 'without': ((0, 1),)},
+    'trained': {'init': None, 'lam': {'form': 'log_position'}},
+    'searched': {'init': 'nope', **BY_SEARCH},
+    'tuned': {'init': 'searched', **TUNED},
+}
+
+
+@pytest.mark.parametrize(
+    ('init', 'entry', 'message'),
+    [
+        ('law', BY_LAW, 'it only sets lambda'),
+        ('law', BY_SEARCH, 'it only sets lambda'),
+        ('sharp', BY_LAW, 'it only sets lambda'),
+        ('less', BY_SEARCH, 'it only silences heads'),
+        ('less', TUNED, 'its heads are silenced'),
+        ('trained', BY_LAW, 'it was trained with lambda of the form LogPosition'),
+        ('tuned', BY_LAW, 'its weights were tuned under a searched lambda'),
+        ('tuned', BY_SEARCH, 'its weights were tuned under a searched lambda'),
+    ],
+)
+def test_a_lambda_that_weights_were_made_with_is_not_replaced(
+    init: str, entry: dict[str, Any], message: str
 ) -> None:
-    runs: dict[str, Any] = {
-        'first': {'init': 'nope', 'search': {'form': form, 'times': (2.0,)}},
-        'tuned': {'init': 'first', 'finetune': {'times': (2.0,)}},
-    }
-    with pytest.raises(
-        ValueError, match=r"^runs\.next\.init is 'tuned'; its weights were tuned un"
-    ):
-        experiment(None, **runs, next={'init': 'tuned', **later})
-    plain = {'init': 'nope', 'finetune': {'times': (2.0,)}}
-    experiment(None, plain=plain, next={'init': 'plain', **later})
+    with pytest.raises(ValueError, match=f"^runs\\.next\\.init is '{init}'; {message}"):
+        experiment(None, **KEEPERS, next={'init': init, **entry})
+    experiment(None, plain={'init': 'nope', **TUNED}, next={'init': 'plain', **entry})
 
 
-@pytest.mark.parametrize('form', ['log_length', 'log_square', 'log_position', 'yarn_temperature'])
+@pytest.mark.parametrize('form', ['log_length', 'log_square'])
 def test_a_form_that_is_1_up_to_l_is_searched_beyond_it(form: str) -> None:
     search = {'form': form, 'times': (0.5, 1.0), 'start': (0.1, 0.1) if 'square' in form else 0.1}
     with pytest.raises(
@@ -256,11 +265,14 @@ def test_no_uniform_multiplier_takes_the_place_of_a_law_that_was_trained() -> No
             experiment(None, law=law, evals={'more': entry})
 
 
-def test_a_search_of_two_numbers_starts_from_both() -> None:
+def test_a_search_starts_from_the_numbers_that_are_given() -> None:
     search = {'form': 'log_square', 'times': (2.0,), 'start': (0.3, -0.1)}
     run = experiment(None, law={'init': 'nope', 'search': search}).evals['law/seed0'].run
     assert isinstance(run, RunSpec) and run.model.lam == LogSquare(64)
     assert run.lam_start == (0.3, -0.1) and run.train.optimizer.bound is None
+    search = {'form': 'scalable_softmax', 'times': (2.0,), 'start': 0.43}
+    run = experiment(None, law={'init': 'nope', 'search': search}).evals['law/seed0'].run
+    assert run.lam_start == 0.43 and run.train.optimizer.bound is None  # no neutral coefficient
 
 
 @pytest.mark.parametrize(
@@ -363,20 +375,6 @@ def test_a_search_by_entropy_knows_the_training_length_and_is_another_run() -> N
 def test_what_a_search_cannot_match_is_refused(search: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         experiment(None, law={'init': 'nope', 'search': {'form': 'log_length', **search}})
-
-
-def test_a_form_without_a_neutral_coefficient_has_no_bound_by_default() -> None:
-    search = {'form': 'scalable_softmax', 'times': (2.0,), 'start': 0.43}
-    run = experiment(None, law={'init': 'nope', 'search': search}).evals['law/seed0'].run
-    assert isinstance(run, RunSpec) and run.train.optimizer.bound is None
-    assert run.lam_start == 0.43
-
-
-@pytest.mark.parametrize('kind', [{'lam': {'form': 'log_length'}}, {'search': {'times': (2.0,)}}])
-def test_nothing_takes_the_place_of_a_law(kind: dict[str, Any]) -> None:
-    law = {'init': 'nope', 'lam': {'form': 'log_position'}}
-    with pytest.raises(ValueError, match=r"^runs\.next\.init is 'law'; it only sets lambda"):
-        experiment(None, law=law, next={'init': 'law', **kind})
 
 
 def test_the_figure_of_laws_shares_what_other_figures_make() -> None:

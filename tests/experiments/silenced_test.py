@@ -55,12 +55,6 @@ def test_heads_that_there_are_not_are_refused(without: Any, message: str) -> Non
         run_of({'init': 'nope', 'without': without})
 
 
-def test_nothing_is_searched_on_a_model_without_heads() -> None:
-    less = {'init': 'nope', 'without': ((0, 1),)}
-    with pytest.raises(ValueError, match=r"^runs\.x\.init is 'less'; it only silences heads"):
-        run_of({'init': 'less', 'search': {'times': (2.0,)}}, less=less)
-
-
 @pytest.mark.slow
 def test_a_trained_model_gets_local_heads_where_it_was_local_already(
     tmp_path: pathlib.Path,
@@ -95,7 +89,6 @@ def test_a_trained_model_gets_local_heads_where_it_was_local_already(
         ({'heads_from': 'other'}, r"heads_from is 'other'; it measures another run than runs\.x"),
         ({'model': {'position': {'kind': 'alibi'}}}, r'heads_from is .*position has no split'),
         ({'init': 'alibi'}, r'heads_from is .*have a lambda or a position encoding of their own'),
-        ({'init': 'trained'}, r'heads_from is .*have a lambda or a position encoding of their'),
         ({'init': 'searched'}, r'heads_from is .*have a lambda or a position encoding of their'),
     ],
     ids=str,
@@ -104,7 +97,6 @@ def test_an_order_that_means_nothing_is_refused(changes: dict[str, Any], message
     runs = {
         'alibi': {'init': None, 'model': {'position': {'kind': 'alibi'}}},
         'searched': {'init': 'nope', 'search': {'times': (2.0,)}},
-        'trained': {'init': None, 'lam': {'form': 'scalable_softmax', 'trained': True}},
     }
     evals = {'shape': SHAPE, 'other': {**SHAPE, 'run': 'alibi'}}
     with pytest.raises(ValueError, match=rf'^runs\.x\.{message}'):
@@ -114,9 +106,9 @@ def test_an_order_that_means_nothing_is_refused(changes: dict[str, Any], message
 def test_gates_are_not_exchanged() -> None:
     """A model gets them by fine-tuning alone, keeps them, and is measured with its own."""
     assert run_of(LATER).model.gate.heads == 2
-    for entry in ({**LATER, 'init': 'split', 'model': {'position': {'kind': 'none'}}},):
-        with pytest.raises(ValueError, match='differ in forget gates, which cannot be exchanged'):
-            run_of(entry, split=SPLIT)
+    without = {**LATER, 'init': 'split', 'model': {'position': {'kind': 'none'}}}
+    with pytest.raises(ValueError, match='differ in forget gates, which cannot be exchanged'):
+        run_of(without, split=SPLIT)
     measured = {'kind': 'lengths', 'run': 'nope', 'times': (1.0,), 'position': HALF}
     with pytest.raises(ValueError, match='differ in forget gates, which cannot be exchanged'):
         experiment(None, evals={'with': measured})
@@ -127,9 +119,3 @@ def test_heads_silenced_in_turn_are_all_named() -> None:
     run = run_of({'init': 'first', 'without': ((0, 1), (0, 0))}, first=first)
     named = facts.of_evaluation(run, run.init.init, run.model, None, None)['silenced']
     assert named == [[0, 0], [0, 1]]
-
-
-def test_a_model_without_heads_is_not_trained_on() -> None:
-    less = {'init': 'nope', 'without': ((0, 1),)}
-    with pytest.raises(ValueError, match=r"^runs\.x\.init is 'less'; its heads are silenced"):
-        run_of({'init': 'less', 'finetune': {'times': (1.0,)}}, less=less)

@@ -47,17 +47,6 @@ def _check_stacked(found: Experiment, stacked: tuple[str, ...], runs: int) -> No
     assert len({identifier(spec.run) for spec in found.evals.values()}) == runs
 
 
-def test_a_law_gives_way_to_no_other_through_a_temperature() -> None:
-    law = {'init': 'nope', 'lam': {'form': 'log_position'}}
-    with pytest.raises(ValueError, match=r"^runs\.next\.init is 'sharp'; it only sets lambda"):
-        experiment(
-            None,
-            law=law,
-            sharp={**ENTROPY, 'init': 'law'},
-            next={'init': 'sharp', 'lam': {'form': 'log_length'}},
-        )
-
-
 @pytest.mark.parametrize(
     ('entry', 'message'),
     [
