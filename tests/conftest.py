@@ -7,6 +7,7 @@ another platform.
 
 from __future__ import annotations
 
+import collections
 import functools
 import gc
 import importlib.util
@@ -62,10 +63,12 @@ collect_ignore = [
 
 # Those of one marker stand in few files; to import the others takes a third of a minute.
 NAMED = ('compile', 'device', 'faults', 'peers', 'real')
-# Cases that the usual run leaves out, each behind the seconds it takes.
+# What repeats others and takes long: of each test here the usual run takes every eighth case from
+# the one whose number stands before it, and none where a dash does.
+EVERY = 8
 SLOW = {
-    line.split(' ', 1)[1]
-    for line in pathlib.Path(__file__).with_name('slow.txt').read_text().splitlines()
+    name: first
+    for first, name in map(str.split, pathlib.Path(__file__).with_name('slow.txt').open())
 }
 
 
@@ -117,14 +120,20 @@ def pytest_report_header() -> list[str]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    for item in items:
+    names = [item.nodeid.partition('[')[0] for item in items]
+    cases = collections.defaultdict[str, list[pytest.Item]](list)
+    for item, name in zip(items, names, strict=True):
         if _is_compared(item.path):
             item.add_marker(pytest.mark.peers)
-        if item.nodeid in SLOW:
-            item.add_marker(pytest.mark.slow)
-    names = {item.nodeid for item in items}
+        if name in SLOW and item.get_closest_marker('slow') is None:
+            cases[name].append(item)
+    for name, found in cases.items():
+        first = None if SLOW[name] == '-' else int(SLOW[name]) % min(len(found), EVERY)
+        for number, item in enumerate(found):
+            if number % EVERY != first:
+                item.add_marker(pytest.mark.slow)
     files = {name.split('::')[0] for name in names}
-    gone = [name for name in SLOW - names if name.split('::')[0] in files]
+    gone = [name for name in SLOW.keys() - set(names) if name.split('::')[0] in files]
     if gone and not any('::' in str(argument) for argument in config.args):
         raise pytest.UsageError(f'slow.txt names tests that are not there: {", ".join(gone)}')
 
