@@ -118,30 +118,22 @@ def test_stock_transformers_gives_the_losses_of_the_figure(
 
 
 @pytest.mark.slow
-def test_the_run_alone_is_exported_the_same(workdir: pathlib.Path, tmp_path: pathlib.Path) -> None:
+def test_the_run_that_an_export_names_is_exported_the_same(
+    workdir: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
     """By a tool that has its folder, which names the checkpoint that it was searched on: also whose
     tokenizer it has."""
     (export,) = (workdir / 'exports').glob('extended-*')
-    run = json.loads((export / 'nope_export.json').read_text())['origin']['run']
-    call = [
-        sys.executable,
-        '-m',
-        'experiments.cli.export',
-        workdir / 'runs' / run,
-        tmp_path / 'out',
-    ]
-    call.append(f'--length={TARGET}')
-    done = subprocess.run([*map(str, call)], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert open_directory(tmp_path / 'out').checksums == open_directory(export).checksums
-    for name in ('config.json', 'tokenizer.json'):
-        assert (tmp_path / 'out' / name).read_text() == (export / name).read_text()
-
-
-def test_the_export_says_where_it_is_from(workdir: pathlib.Path) -> None:
-    (export,) = (workdir / 'exports').glob('extended-*')
     facts = json.loads((export / 'nope_export.json').read_text())
     assert facts['lam'] == 'fold' and facts['length'] == TARGET
-    assert (workdir / 'runs' / facts['origin']['run'] / 'done.json').exists()
     config = json.loads((export / 'config.json').read_text())
     assert config['max_position_embeddings'] == TARGET
+    run, out = workdir / 'runs' / facts['origin']['run'], tmp_path / 'out'
+    command = [sys.executable, '-m', 'experiments.cli.export', str(run), str(out)]
+    done = subprocess.run(
+        [*command, f'--length={TARGET}'], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert open_directory(out).checksums == open_directory(export).checksums
+    for name in ('config.json', 'tokenizer.json'):
+        assert (out / name).read_text() == (export / name).read_text()

@@ -160,32 +160,6 @@ def test_training_under_a_law_is_another_run() -> None:
     assert len({identifier(found.evals[f'{name}/seed0'].run) for name in ('nope', *runs)}) == 5
 
 
-@pytest.mark.parametrize(
-    ('search', 'message'),
-    [
-        (
-            {'bound': 0.0},
-            r'search\.bound is 0\.0; it would hold for the coefficients of LogPosition',
-        ),
-        (
-            {'form': 'constant', 'start_from': 'grid'},
-            r"search\.start_from is 'grid'; its grid leaves LogPosition out",
-        ),
-        (
-            {'objective': 'entropy'},
-            r"search\.objective is 'entropy'; its target leaves LogPosition",
-        ),
-    ],
-    ids=['bound', 'start_from', 'objective'],
-)
-def test_a_search_on_top_of_a_law_refuses_what_would_leave_the_law_out(
-    search: dict[str, Any], message: str
-) -> None:
-    law = {'init': None, 'lam': {'form': 'log_position'}}
-    with pytest.raises(ValueError, match=rf'^runs\.top\.{message}'):
-        experiment(None, law=law, top={'init': 'law', 'search': {'times': (2.0,), **search}})
-
-
 def test_a_second_search_on_top_takes_the_place_of_the_first() -> None:
     search = {'form': 'log_length', 'times': (2.0,)}
     found = experiment(
@@ -316,27 +290,49 @@ def test_what_does_not_fit_is_refused_by_its_name(entry: dict[str, Any], message
 
 
 @pytest.mark.parametrize(
-    ('search', 'message'),
+    ('init', 'search', 'message'),
     [
-        ({'form': 'scalable_softmax'}, r'search\.start is None; no coefficient of ScalableSoftmax'),
+        ('nope', {'form': 'scalable_softmax'}, r'start is None; no coefficient of ScalableSoftmax'),
+        ('nope', {'form': 'log_length', 'start': np.nan}, r'start is nan; .* finite'),
         (
+            'nope',
             {'form': 'log_square', 'start': (0.3, -0.1), 'bound': 0.0},
-            r'runs\.law\.search\.start is \(0\.3, -0\.1\); it is below runs\.law\.search\.bound',
+            r'start is \(0\.3, -0\.1\); it is below runs\.top\.search\.bound',
         ),
-        ({'form': 'log_length', 'start': np.nan}, r'runs\.law\.search\.start is nan; .* finite'),
         (
+            'nope',
             {'form': 'log_position', 'start_from': 'grid'},
-            r"runs\.law\.search\.start_from is 'grid'; .* LogPosition cannot start from a uniform",
+            r"start_from is 'grid'; .* LogPosition cannot start from a uniform",
         ),
-        ({'form': {'kind': 'log_offset', 'share': 0.0}}, r'runs\.law\.search\.form\.share is 0\.0'),
+        ('nope', {'form': {'kind': 'log_offset', 'share': 0.0}}, r'form\.share is 0\.0'),
+        ('nope', {'objective': 'kl'}, r"objective is 'kl'; accepted: loss, entropy"),
+        (
+            'nope',
+            {'form': 'log_length', 'objective': 'entropy', 'times': (1.0, 2.0)},
+            r'times is \(1\.0, 2\.0\); it makes windows of 64 tokens; the obj',
+        ),
+        (
+            'law',
+            {'bound': 0.0},
+            r'bound is 0\.0; it would hold for the .* of LogPosition',
+        ),
+        (
+            'law',
+            {'form': 'constant', 'start_from': 'grid'},
+            r"start_from is 'grid'; its grid leaves LogPosition out",
+        ),
+        ('law', {'objective': 'entropy'}, r"objective is 'entropy'; its target leaves LogPosition"),
     ],
-    ids=str,
 )
-def test_a_search_starts_within_what_its_form_allows(search: dict[str, Any], message: str) -> None:
+def test_what_a_search_cannot_do_is_refused_by_its_name(
+    init: str, search: dict[str, Any], message: str
+) -> None:
+    """On a model, and on one that was trained under a law, which would be left out."""
     grid = {'grid': {'kind': 'multiplier_grid', 'run': 'nope', 'times': 2.0}}
-    law = {'init': 'nope', 'search': {'times': (2.0,), **search}}
-    with pytest.raises(ValueError, match=f'^{message}'):
-        experiment(None, evals=grid, law=law)
+    law = {'init': None, 'lam': {'form': 'log_position'}}
+    top = {'init': init, 'search': {'times': (2.0,), **search}}
+    with pytest.raises(ValueError, match=rf'^(runs\.top\.)?search\.{message}'):
+        experiment(None, evals=grid, law=law, top=top)
 
 
 @pytest.mark.parametrize('name', lam.FORMS)
@@ -359,22 +355,6 @@ def test_a_search_by_entropy_knows_the_training_length_and_is_another_run() -> N
     assert loss.train.optimizer.entropy_length is None
     assert entropy.train.optimizer.entropy_length == 64
     assert entropy.slug().startswith('search-entropy-loglength-128-')
-
-
-@pytest.mark.parametrize(
-    ('search', 'message'),
-    [
-        ({'objective': 'kl'}, r"search\.objective is 'kl'; accepted: loss, entropy"),
-        (
-            {'objective': 'entropy', 'times': (1.0, 2.0)},
-            r'runs\.law\.search\.times is \(1\.0, 2\.0\); it makes windows of 64 tokens; the obj',
-        ),
-    ],
-    ids=['unknown', 'short'],
-)
-def test_what_a_search_cannot_match_is_refused(search: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        experiment(None, law={'init': 'nope', 'search': {'form': 'log_length', **search}})
 
 
 def test_the_figure_of_laws_shares_what_other_figures_make() -> None:
