@@ -12,7 +12,6 @@ from experiments import execute
 from experiments.build import build
 from experiments.evaluations.lengths import LengthsSpec
 from experiments.plan import make_plan
-from experiments.specs import identifier
 from experiments.workspace import Workspace
 from nope import records
 from tests.experiments import evaluations_test, execute_test
@@ -28,19 +27,6 @@ def spec_of(tmp_path: pathlib.Path, evaluation: dict[str, Any], **entry: Any) ->
     spec = build(config).evals['ends']
     assert isinstance(spec, LengthsSpec)
     return spec
-
-
-def test_a_tail_and_a_range_of_documents_are_part_of_the_identity(tmp_path: pathlib.Path) -> None:
-    usual = spec_of(tmp_path, {})
-    assert (usual.tail, usual.windows.shortest, usual.windows.longest) == (None, None, None)
-    others = [
-        spec_of(tmp_path, {}, tail=0.25),
-        spec_of(tmp_path, ENDS),
-        spec_of(tmp_path, {**ENDS, 'shortest': 64}),
-        spec_of(tmp_path, {**ENDS, 'shortest': 64, 'longest': 1024}),
-    ]
-    assert others[0].tail == 4
-    assert len({identifier(spec) for spec in (usual, *others)}) == 5
 
 
 @pytest.mark.slow
