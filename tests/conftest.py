@@ -7,6 +7,7 @@ another platform.
 
 from __future__ import annotations
 
+import collections
 import functools
 import gc
 import importlib.util
@@ -19,7 +20,6 @@ import jax
 import pytest
 
 from nope.runtime import compiling
-from tests import slow
 from tests.quick import QUICK
 
 jax.config.update('jax_num_cpu_devices', 8)
@@ -46,70 +46,12 @@ NEEDED = {
     'evals/longppl/longppl_parity_test.py': PEERS,
     'evals/sliding_parity_test.py': PEERS,
     'evals/harness': ('lm_eval',),
+    'experiments/cli/harness_test.py': ('lm_eval',),
     'real': (*PEERS, *REAL, 'lm_eval'),
     'training/wandb_test.py': ('wandb',),
 }
 # Compared with PyTorch or transformers, which `tools/test --without-peers` does not install.
 COMPARED = tuple(path for path, names in NEEDED.items() if 'torch' in names)
-# Long, and the same on every Python: `tools/test --brief` leaves them out.
-ONCE = (
-    'attention',
-    'checkpoints',
-    'data/sources/parquet_test.py',
-    'distributed',
-    'evals',
-    'experiments/attention_distance_test.py',
-    'experiments/build_test.py',
-    'experiments/claims_test.py',
-    'experiments/ends_test.py',
-    'experiments/evaluations_test.py',
-    'experiments/execute_test.py',
-    'experiments/fields_test.py',
-    'experiments/figures',
-    'experiments/laws_test.py',
-    'experiments/new_form_test.py',
-    'experiments/report',
-    'experiments/silenced_test.py',
-    'experiments/task_searches_test.py',
-    'experiments/task_validation_test.py',
-    'experiments/tasks_test.py',
-    'experiments/temperatures_test.py',
-    'experiments/text_run_test.py',
-    'experiments/weights_test.py',
-    'heads_test.py',
-    'interop',
-    'layering_test.py',
-    'losses_test.py',
-    'model',
-    'positions',
-    'pretrained_test.py',
-    'sharding_test.py',
-    'theorems',
-    'tools/bench/aot_test.py',
-    'tools/bench/evals_test.py',
-    'tools/bench/positions_test.py',
-    'tools/bench/device_test.py',
-    'tools/evaluate_test.py',
-    'experiments/cli/generate_test.py',
-    'tools/bench/theorems_test.py',
-    'tools/bench/tune_test.py',
-    'training',
-    *NEEDED,
-)
-# Few tests that take long: begun last, they would leave the other process idle at the end.
-FIRST = (
-    'real',
-    'tools/bench/aot_compile_test.py',
-    'tools/bench/device_test.py',
-    'experiments/run_test.py',
-    'experiments/text_run_test.py',
-    'experiments/extend_test.py',
-    'experiments/cli/convert_test.py',
-    'distributed',
-    'experiments/fields_test.py',
-    'experiments/laws_test.py',
-    'experiments/attention_distance_test.py',
-)
 LACKING = {
     path: ', '.join(name for name in names if importlib.util.find_spec(name) is None)
     for path, names in NEEDED.items()
@@ -120,8 +62,14 @@ collect_ignore = [
 
 
 # Those of one marker stand in few files; to import the others takes a third of a minute.
-NAMED = ('compile', 'device', 'faults', 'peers', 'real', 'slow')
-SLOW_FILES = {pathlib.Path(__file__).parents[1] / name.split('::')[0] for name in slow.listed()}
+NAMED = ('compile', 'device', 'faults', 'peers', 'real')
+# What repeats others and takes long: of each test here the usual run takes every eighth case from
+# the one whose number stands before it, and none where a dash does.
+EVERY = 8
+SLOW = {
+    name: first
+    for first, name in map(str.split, pathlib.Path(__file__).with_name('slow.txt').open())
+}
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -157,18 +105,14 @@ def _asked(config: pytest.Config) -> str:
 
 def pytest_ignore_collect(collection_path: pathlib.Path, config: pytest.Config) -> bool | None:
     """With `-m MARKER` or `-m 'MARKER and not ...'`, a file that does not name the marker; with
-    `-m '... not once ...'`, those of ONCE, and with `not peers` those of COMPARED."""
-    asked = _asked(config)
-    for marker, files in (('once', ONCE), ('peers', COMPARED)):
-        if f'not {marker}' in config.getoption('markexpr') and _is_of(collection_path, files):
-            return True
-    if asked in NAMED and collection_path.name.endswith('_test.py'):
-        text = collection_path.read_text()
-        # A contract's tests have its marks.
-        besides = asked == 'slow' and ('contract import' in text or collection_path in SLOW_FILES)
-        besides |= asked == 'peers' and _is_of(collection_path, COMPARED)
-        return True if f'mark.{asked}' not in text and not besides else None
-    return None
+    `-m '... not peers'` those of COMPARED."""
+    asked, compared = _asked(config), _is_compared(collection_path)
+    if compared and 'not peers' in config.getoption('markexpr'):
+        return True
+    if asked not in NAMED or not collection_path.name.endswith('_test.py'):
+        return None
+    named = f'mark.{asked}' in collection_path.read_text() or (asked == 'peers' and compared)
+    return None if named else True
 
 
 def pytest_report_header() -> list[str]:
@@ -176,37 +120,28 @@ def pytest_report_header() -> list[str]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    here = pathlib.Path(__file__).parent
-    gone = [path for path in (*ONCE, *FIRST) if not (here / path).exists()]
-    if gone:
-        raise pytest.UsageError(f'ONCE or FIRST names tests that are not there: {", ".join(gone)}')
-    _check_listed(config, items)
-    for item in items:
-        if _is_of(item.path, ONCE):
-            item.add_marker(pytest.mark.once)
-        if _is_of(item.path, COMPARED):
+    names = [item.nodeid.partition('[')[0] for item in items]
+    cases = collections.defaultdict[str, list[pytest.Item]](list)
+    for item, name in zip(items, names, strict=True):
+        if _is_compared(item.path):
             item.add_marker(pytest.mark.peers)
-        if item.nodeid in slow.listed():
-            item.add_marker(pytest.mark.slow)
-    items.sort(key=lambda item: not _is_of(item.path, FIRST))
-
-
-def _check_listed(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """UsageError where slow.txt has a case that its file has not."""
-    if any('::' in str(argument) for argument in config.args):
-        return
-    names = {item.nodeid for item in items}
+        if name in SLOW and item.get_closest_marker('slow') is None:
+            cases[name].append(item)
+    for name, found in cases.items():
+        first = None if SLOW[name] == '-' else int(SLOW[name]) % min(len(found), EVERY)
+        for number, item in enumerate(found):
+            if number % EVERY != first:
+                item.add_marker(pytest.mark.slow)
     files = {name.split('::')[0] for name in names}
-    gone = [name for name in slow.listed() if name.split('::')[0] in files and name not in names]
-    gone += [str(path) for path in SLOW_FILES if not path.exists()]
-    if gone:
+    gone = [name for name in SLOW.keys() - set(names) if name.split('::')[0] in files]
+    if gone and not any('::' in str(argument) for argument in config.args):
         raise pytest.UsageError(f'slow.txt names tests that are not there: {", ".join(gone)}')
 
 
 @functools.cache  # of thousands of tests in hundreds of files
-def _is_of(path: pathlib.Path, names: tuple[str, ...]) -> bool:
+def _is_compared(path: pathlib.Path) -> bool:
     here = pathlib.Path(__file__).parent
-    return any(path.is_relative_to(here / name) for name in names)
+    return any(path.is_relative_to(here / name) for name in COMPARED)
 
 
 @pytest.fixture(autouse=True, scope='module')

@@ -569,6 +569,10 @@ def test_missing_run_and_missing_eval_are_named():
     del config.evals['rope_ntk']
     with pytest.raises(ValueError, match="'rope_ntk', which is missing"):
         build(config)
+    config.evals.rope_ntk = {'run': 'nope', 'kind': 'lengths', 'times': (1.0, 2.0)}
+    message = r"^figure \(\w+\) needs evals\.rope_ntk of kind 'positions', it is 'lengths'"
+    with pytest.raises(ValueError, match=message):
+        build(config)
 
 
 def test_a_search_may_act_on_other_heads_than_its_model():

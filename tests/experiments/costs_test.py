@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
+from typing import Any
 
 import pytest
 
@@ -37,21 +38,14 @@ def run_of(config, name: str) -> RunSpec:
     return run
 
 
-def test_a_training_costs_its_steps() -> None:
-    run = run_of(fig1.get_config('quick'), 'nope')
-    train = run.train
-    step = Step(run.model, train.optimizer, train.block, train.batch_size, 1)
-    found = costs.cost(run)
-    assert found.flops == pytest.approx(train.steps * step.model_flops)
-    assert found.state == 3 * 4 * counts.parameters(run.model)
-
-
-def test_a_search_costs_no_gradients_of_weights_and_keeps_no_moments_of_them() -> None:
-    run = run_of(fig4.get_config('quick'), 'headscale')
+@pytest.mark.parametrize(('config', 'name', 'arrays'), [(fig1, 'nope', 12), (fig4, 'headscale', 4)])
+def test_a_training_costs_its_steps(config: Any, name: str, arrays: int) -> None:
+    """A search has no gradients of weights, and keeps no moments of them: bytes per parameter."""
+    run = run_of(config.get_config('quick'), name)
     step = Step(run.model, run.train.optimizer, run.train.block, run.train.batch_size, 1)
     found = costs.cost(run)
     assert found.flops == pytest.approx(run.train.steps * step.model_flops)
-    assert found.state == 4 * counts.parameters(run.model)
+    assert found.state == arrays * counts.parameters(run.model)
 
 
 def test_lengths_in_turn_are_counted_as_they_come() -> None:

@@ -25,14 +25,10 @@ def folder(tmp_path: pathlib.Path) -> pathlib.Path:
     return figure
 
 
-def test_a_figure_is_drawn_from_its_records(folder: pathlib.Path) -> None:
-    assert draw.main([str(folder)]) == 0
-    assert (folder / 'fig5.png').exists()
-
-
 def test_the_log_of_a_work_folder_names_the_code_that_drew_last(folder: pathlib.Path) -> None:
     work = folder.parents[1]
     assert draw.main([str(folder)]) == 0
+    assert (folder / 'fig5.png').exists()
     assert not (work / history.FILE).exists()  # no work folder's
     history.note(work, 'fig5', ['--config=configs/first_paper/fig5.py:quick'])
     assert draw.main([str(folder)]) == 0
@@ -44,13 +40,8 @@ def test_the_log_of_a_work_folder_names_the_code_that_drew_last(folder: pathlib.
     assert [found['device'] for found in said] == [run['device'], None]
 
 
-def test_a_drawing_removes_what_killed_ones_left_half_written(folder: pathlib.Path) -> None:
-    files.unfinished(folder / 'fig5.png').write_bytes(b'half')
-    assert draw.main([str(folder)]) == 0
-    assert not list(folder.glob('*.partial-*'))
-
-
 def test_a_drawing_waits_for_the_one_before_it(folder: pathlib.Path) -> None:
+    """And removes what a killed one left half written."""
     with concurrent.futures.ThreadPoolExecutor() as threads:
         with draw.alone(folder):
             half = files.unfinished(folder / 'fig5.png')
@@ -106,7 +97,7 @@ def test_a_file_is_no_folder_of_a_figure(
     assert 'inputs.json holds no inputs.json; experiments.run makes one' in capsys.readouterr().err
 
 
-@pytest.mark.parametrize('content', ['', 'null', '[]', '"x"', '[' * 100_000])
+@pytest.mark.parametrize('content', ['', 'null', '[' * 100_000])
 def test_inputs_that_are_no_object_are_refused(
     folder: pathlib.Path, content: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

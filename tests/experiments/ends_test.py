@@ -12,10 +12,8 @@ from experiments import execute
 from experiments.build import build
 from experiments.evaluations.lengths import LengthsSpec
 from experiments.plan import make_plan
-from experiments.specs import identifier
 from experiments.workspace import Workspace
 from nope import records
-from nope.evals import forward, lengths
 from tests.experiments import evaluations_test, execute_test
 
 ENDS = {'cut': 'ends', 'windows': 8}
@@ -31,19 +29,7 @@ def spec_of(tmp_path: pathlib.Path, evaluation: dict[str, Any], **entry: Any) ->
     return spec
 
 
-def test_a_tail_and_a_range_of_documents_are_part_of_the_identity(tmp_path: pathlib.Path) -> None:
-    usual = spec_of(tmp_path, {})
-    assert (usual.tail, usual.windows.shortest, usual.windows.longest) == (None, None, None)
-    others = [
-        spec_of(tmp_path, {}, tail=0.25),
-        spec_of(tmp_path, ENDS),
-        spec_of(tmp_path, {**ENDS, 'shortest': 64}),
-        spec_of(tmp_path, {**ENDS, 'shortest': 64, 'longest': 1024}),
-    ]
-    assert others[0].tail == 4
-    assert len({identifier(spec) for spec in (usual, *others)}) == 5
-
-
+@pytest.mark.slow
 def test_what_was_scored_is_measured_and_said(tmp_path: pathlib.Path) -> None:
     spec = spec_of(tmp_path, {**ENDS, 'shortest': 600, 'longest': 800}, tail=0.25)
     config = evaluations_test.config_of(tmp_path)
@@ -74,27 +60,3 @@ def test_ranges_that_hold_nothing_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         spec_of(tmp_path, evaluation)
-
-
-def test_windows_of_every_length_begin_with_bos_where_data_do(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    config = evaluations_test.config_of(tmp_path)
-    del config.evals['norms']
-    config.data.bos = True
-    config.evals['all'] = {'kind': 'lengths', 'run': 'nope', 'times': (1.0, 2.0)}
-    specs = build(config)
-    bench = execute_test.bench_of(specs, tmp_path / 'work')
-    read = []
-
-    def noted(model: Any, variables: Any, blocks: np.ndarray, **options: Any) -> Any:
-        read.append(blocks)
-        return forward.means(model, variables, blocks, **options)
-
-    monkeypatch.setattr(lengths, 'means', noted)
-    pieces = make_plan(Workspace(tmp_path / 'work'), [specs.evals['all']]).missing
-    execute.execute(bench, pieces)
-    assert [blocks.shape[1] for blocks in read] == [17, 33]
-    assert all((blocks[:, 0] == 257).all() for blocks in read)
-    found = records.load(bench.workspace.folder(specs.evals['all']))
-    assert found.attributes['measured_on']['how'].endswith('with BOS in place of the first token')

@@ -73,14 +73,7 @@ def kinds(monkeypatch: pytest.MonkeyPatch) -> Mapping[str, type[EvalSpec]]:
 
 
 def config_of(tmp_path: pathlib.Path, **entry: Any) -> Any:
-    folder = tmp_path / 'text'
-    folder.mkdir(exist_ok=True)
-    run_test.write_texts(folder)
-    config = build_test.config_of('fig4')
-    for option in run_test.TINY:
-        name, value = option.removeprefix('--config.').format(text=folder).split('=', 1)
-        config.update_from_flattened_dict({name: execute_test.type_of(value)})
-    config.train.steps, config.train.warmup_steps = 2, 1
+    config = run_test.shrink(build_test.config_of('fig4'), tmp_path, steps=2)
     config.evals['norms'] = {'kind': 'norms', 'run': 'nope', **entry}
     return config
 

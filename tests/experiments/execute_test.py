@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import concurrent.futures
-import contextlib
 import dataclasses
 import json
 import pathlib
@@ -42,22 +41,7 @@ def experiment(config: ConfigDict) -> Experiment:
 @pytest.fixture
 def config(tmp_path: pathlib.Path) -> ConfigDict:
     """A figure of a few steps."""
-    text = tmp_path / 'text'
-    text.mkdir()
-    run_test.write_texts(text)
-    config = build_test.config_of('fig4')
-    for option in run_test.TINY:
-        name, value = option.removeprefix('--config.').format(text=text).split('=', 1)
-        config.update_from_flattened_dict({name: type_of(value)})
-    config.train.steps, config.train.warmup_steps = 4, 1
-    return config
-
-
-def type_of(value: str) -> int | float | str:
-    for kind in (int, float):
-        with contextlib.suppress(ValueError):
-            return kind(value)
-    return value
+    return run_test.shrink(build_test.config_of('fig4'), tmp_path)
 
 
 def bench_of(
@@ -171,25 +155,19 @@ def test_a_command_waits_for_what_another_one_makes(
     assert not (folder / 'checkpoints').exists()
 
 
-def test_a_command_that_waits_can_be_stopped(
+def test_a_command_that_was_stopped_waits_for_nothing_and_begins_nothing(
     experiment: Experiment, tmp_path: pathlib.Path
 ) -> None:
     run = base_of(experiment)
     bench = bench_of(experiment, tmp_path, lambda: True)
     with files.exclusive(run.lock(bench.workspace.folder(run))), pytest.raises(Interrupted):
         execute.execute(bench, [run])
-
-
-def test_a_command_that_was_stopped_begins_nothing(
-    experiment: Experiment, tmp_path: pathlib.Path
-) -> None:
-    run = base_of(experiment)
-    bench = bench_of(experiment, tmp_path, lambda: True)
     with pytest.raises(Interrupted, match='what was finished before it is kept'):
         execute.execute(bench, [run])
     assert not (bench.workspace.folder(run) / 'checkpoints').exists()
 
 
+@pytest.mark.slow
 def test_checkpoints_go_where_they_were_asked_to_and_are_found(
     experiment: Experiment, tmp_path: pathlib.Path
 ) -> None:
@@ -248,18 +226,6 @@ def test_a_mesh_that_only_an_evaluation_needs_is_looked_at_before(
         execute.check(bench, list(experiment.evals.values()))
 
 
-def test_attention_that_cannot_keep_documents_apart_is_refused_before(
-    experiment: Experiment, tmp_path: pathlib.Path
-) -> None:
-    run, bench = base_of(experiment), bench_of(experiment, tmp_path / 'work')
-    apart = dataclasses.replace(run, data=dataclasses.replace(run.data, documents='apart'))
-    assert apart.slug() != run.slug()
-    execute.check(bench, [apart])
-    model = dataclasses.replace(run.model, attention='library')
-    with pytest.raises(ValueError, match=r"data\.documents .* model\.attention='library' cannot"):
-        execute.check(bench, [dataclasses.replace(apart, model=model)])
-
-
 def test_what_a_run_cannot_read_is_named_as_it_was_typed(
     config: ConfigDict, tmp_path: pathlib.Path
 ) -> None:
@@ -303,29 +269,18 @@ def test_a_finished_runs_damaged_checkpoint_can_be_made_again(
     assert (folder / 'damaged' / newest.name).is_dir()
 
 
-def test_a_run_is_leased_where_there_are_no_locks(
-    experiment: Experiment, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen = []
-
-    def look() -> bool:
-        seen.extend(tmp_path.glob('runs/*/owner.json'))
-        return False
-
-    monkeypatch.setattr(files, '_lock', lambda *_: False)
-    for name, seconds in (('beat', 0.2), ('settling', 0.1)):
-        monkeypatch.setitem(Lease.__init__.__kwdefaults__, name, seconds)
-    train(bench_of(experiment, tmp_path, look), base_of(experiment))
-    assert seen
-    assert not list(tmp_path.glob('runs/*/owner.json'))
-
-
-def test_what_a_silent_holder_leased_is_taken_over(
+def test_without_locks_a_run_is_leased_and_taken_over_from_a_silent_holder(
     experiment: Experiment, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Though nobody waits for it: each look remembers the ones before."""
-    run = base_of(experiment)
-    bench = bench_of(experiment, tmp_path)
+    holders: set[str] = set()
+
+    def look() -> bool:
+        owners = tmp_path.glob('runs/*/owner.json')
+        holders.update(json.loads(path.read_text())['token'] for path in owners)
+        return False
+
+    run, bench = base_of(experiment), bench_of(experiment, tmp_path, look)
     folder = bench.workspace.folder(run)
     folder.mkdir(parents=True)
     (folder / 'owner.json').write_text('{"token": "x", "pid": 1, "host": "elsewhere"}')
@@ -334,4 +289,5 @@ def test_what_a_silent_holder_leased_is_taken_over(
         monkeypatch.setitem(Lease.__init__.__kwdefaults__, name, seconds)
     monkeypatch.setattr(execute, 'LOOK_SECONDS', 0.05)
     train(bench, run)
-    assert (folder / 'done.json').exists()
+    assert (folder / 'done.json').exists() and not (folder / 'owner.json').exists()
+    assert 'x' in holders and len(holders) == 2

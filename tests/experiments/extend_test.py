@@ -19,6 +19,7 @@ from nope.interop import Described, open_directory, save
 from nope.model import LayerKind, ModelConfig
 from nope.positions import NoPE, Rotary
 from tests import tiny
+from tests.experiments import run_test
 
 ROOT = pathlib.Path(__file__).parents[2]
 TRAINED_AT, TARGET, WINDOWS = 16, 48, 8
@@ -38,10 +39,7 @@ MIXED = ModelConfig(
 @pytest.fixture(scope='module')
 def text(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     folder = tmp_path_factory.mktemp('text')
-    rng = np.random.default_rng(0)
-    for number in range(60):
-        words = rng.choice(['the', 'cat', 'sat', 'on', 'a', 'mat', 'and', 'left'], 200)
-        (folder / f'{number}.txt').write_text(' '.join(words))
+    run_test.write_texts(folder)
     return folder
 
 
@@ -119,30 +117,23 @@ def test_stock_transformers_gives_the_losses_of_the_figure(
     assert np.abs(measured(workdir, '1')['loss'] - expected).max() > 1e-4
 
 
-def test_the_run_alone_is_exported_the_same(workdir: pathlib.Path, tmp_path: pathlib.Path) -> None:
+@pytest.mark.slow
+def test_the_run_that_an_export_names_is_exported_the_same(
+    workdir: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
     """By a tool that has its folder, which names the checkpoint that it was searched on: also whose
     tokenizer it has."""
     (export,) = (workdir / 'exports').glob('extended-*')
-    run = json.loads((export / 'nope_export.json').read_text())['origin']['run']
-    call = [
-        sys.executable,
-        '-m',
-        'experiments.cli.export',
-        workdir / 'runs' / run,
-        tmp_path / 'out',
-    ]
-    call.append(f'--length={TARGET}')
-    done = subprocess.run([*map(str, call)], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert open_directory(tmp_path / 'out').checksums == open_directory(export).checksums
-    for name in ('config.json', 'tokenizer.json'):
-        assert (tmp_path / 'out' / name).read_text() == (export / name).read_text()
-
-
-def test_the_export_says_where_it_is_from(workdir: pathlib.Path) -> None:
-    (export,) = (workdir / 'exports').glob('extended-*')
     facts = json.loads((export / 'nope_export.json').read_text())
     assert facts['lam'] == 'fold' and facts['length'] == TARGET
-    assert (workdir / 'runs' / facts['origin']['run'] / 'done.json').exists()
     config = json.loads((export / 'config.json').read_text())
     assert config['max_position_embeddings'] == TARGET
+    run, out = workdir / 'runs' / facts['origin']['run'], tmp_path / 'out'
+    command = [sys.executable, '-m', 'experiments.cli.export', str(run), str(out)]
+    done = subprocess.run(
+        [*command, f'--length={TARGET}'], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert open_directory(out).checksums == open_directory(export).checksums
+    for name in ('config.json', 'tokenizer.json'):
+        assert (out / name).read_text() == (export / name).read_text()

@@ -6,8 +6,6 @@ import functools
 import json
 from typing import Any
 
-import pytest
-
 from experiments.build import Experiment, build
 from experiments.config import flat, plain, within
 from experiments.specs import identifier
@@ -160,7 +158,6 @@ def wrong(name: str, fields: dict[str, Any]) -> list[Any]:
     return [*silent, *unnamed]
 
 
-@pytest.mark.once
 def test_no_field_is_accepted_and_ignored() -> None:
     """Of fields that several configs have, that of the first."""
     seen: set[Any] = set()
@@ -176,11 +173,3 @@ def test_no_field_is_accepted_and_ignored() -> None:
         found[name] = wrong(name, fresh)
     assert len(seen) > 300
     assert not any(found.values()), found
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize('name', ALL)
-def test_no_field_of_any_entry_is_accepted_and_ignored(name: str) -> None:
-    fields = flat(plain(config_of(name)))
-    assert len(fields) > 60
-    assert not wrong(name, fields)

@@ -97,13 +97,6 @@ def test_of_a_mixed_model_the_layers_without_positions_are_scaled(directories) -
     assert scaled('mixed', **{'model.lam_layers': 'all'}) == 'all'
 
 
-def test_weights_without_rotation_are_read_by_a_flag(directories) -> None:
-    run = build(extending(directories['rotary'], nope=True)).evals['before'].run
-    assert run.model.position == NoPE()
-    rotary = build(extending(directories['rotary'])).evals['before'].run
-    assert rotary.model.position == Rotary() and identifier(run) != identifier(rotary)
-
-
 def test_a_figure_takes_a_checkpoint_in_place_of_its_base(directories) -> None:
     config = fig4.get_config('quick')
     config.runs.nope.init = f'hf:{directories["nope"]}'
@@ -142,17 +135,6 @@ def test_weights_are_not_read_with_an_encoding_that_they_were_not_made_for(
     assert 'has rotary positions' in caplog.text
     config.runs.nope.nope = True
     assert build(config).evals['uniform'].run.model.position == NoPE()
-
-
-def test_a_learned_table_cannot_be_exchanged() -> None:
-    config = finetuned.get_config('quick')
-    config.runs.pi_fair_2x.model.position = {'kind': 't5'}
-    with pytest.raises(ValueError, match='differ in a learned table'):
-        build(config)
-    config = zero_shot.get_config('quick')
-    config.evals['yarn_2/'].position = {'kind': 'learned'}
-    with pytest.raises(ValueError, match='differ in a learned table'):
-        build(config)
 
 
 def test_a_model_without_positions_can_get_a_learned_table() -> None:
@@ -225,7 +207,6 @@ def test_the_identity_is_that_of_the_weights_and_not_of_the_place(
     ('changes', 'message'),
     [
         ({'init': None}, r'runs\.base\.init is None; accepted is hf:DIR'),
-        ({'init': ''}, r"runs\.base\.init is ''; accepted is hf:DIR"),
         ({'init': 'later'}, r'only with search, finetune, lam, without or model\.temperature\)'),
         ({'init': 'checkpoint'}, r"runs\.base\.init is 'checkpoint'; accepted is hf:DIR"),
         ({'init': 'hf:'}, "init is 'hf:'"),
@@ -234,10 +215,7 @@ def test_the_identity_is_that_of_the_weights_and_not_of_the_place(
             {'length': 0},
             r'target is 0; .* \(it is what --config\.length gives\)',
         ),
-        ({'length': None}, 'target is None; it must be at least 1'),
         ({'length': 32}, r'target is 32; it must be beyond the training length, 32'),
-        ({'model.lam_layers': 'some'}, "model.lam_layers is 'some'"),
-        ({'train.length': -1}, r'train\.length is -1'),
     ],
 )
 def test_bad_input_names_the_field(directories, changes: dict, message: str) -> None:
@@ -283,14 +261,15 @@ def test_a_tokenizer_with_more_tokens_than_the_model(tmp_path: pathlib.Path) -> 
         build(extending(tmp_path / 'small'))
 
 
-@pytest.mark.parametrize('field', ['layers', 'width', 'heads', 'mlp_width', 'norm'])
-def test_a_shape_that_was_typed_beside_a_checkpoint_is_refused(directories, field: str) -> None:
+@pytest.mark.parametrize(('field', 'value'), [('width', 2), ('norm', 'layer')])
+def test_a_shape_that_was_typed_beside_a_checkpoint_is_refused(
+    directories, field: str, value: object
+) -> None:
     """The checkpoint has its own: the typed one would be ignored without a word."""
     config = fig4.get_config('quick')
     config.runs.nope.init = f'hf:{directories["nope"]}'
     with config.train.ignore_type():
         config.train.length = None
-    value = 'layer' if field == 'norm' else 2
     config.model[field] = value
     message = rf'^model\.{field} is set, but nothing in this config reads it'
     with pytest.raises(ValueError, match=message):

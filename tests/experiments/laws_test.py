@@ -10,21 +10,23 @@ import numpy as np
 import pytest
 
 from experiments import execute
+from experiments.bench import Bench
 from experiments.build import Experiment, build
 from experiments.plan import make_plan
-from experiments.runs import LawSpec, RunSpec
+from experiments.runs import LawSpec, RunSpec, SilencedSpec, TemperatureSpec
 from experiments.specs import identifier
 from nope import records
 from nope.identity import plain
-from nope.interop.run_folder import read_run
+from nope.interop.run_folder import model_types, read_run
+from nope.model import lam
 from nope.model.lam import Constant, LogLength, Product
 from nope.model.lam.log_position import LogPosition
 from nope.model.lam.log_square import LogSquare
-from nope.model.lam.scalable_softmax import ScalableSoftmax
+from nope.runtime.sections import rebuild
 from nope.variables import lam_of
 from tests import tiny
 from tests.experiments import build_test, run_test
-from tests.experiments.execute_test import bench_of, type_of
+from tests.experiments.execute_test import bench_of
 
 LENGTHS = {'kind': 'lengths', 'times': (1.0, 4.0)}
 
@@ -35,50 +37,58 @@ def experiment(
     """A model of a few steps, the runs given, and the loss by length of each; other evaluations."""
     config = build_test.config_of('fig_dynamic')
     if folder is not None:
-        text = folder / 'text'
-        text.mkdir(exist_ok=True)
-        run_test.write_texts(text)
-        for option in run_test.TINY:
-            name, value = option.removeprefix('--config.').format(text=text).split('=', 1)
-            config.update_from_flattened_dict({name: type_of(value)})
-        config.train.steps, config.train.warmup_steps = 4, 1
+        run_test.shrink(config, folder)
     config.seeds = (0,)
     names = list(runs)
     with config.unlocked():
         config.runs = {'nope': config.runs.nope.to_dict(), **runs}
         lengths = {f'{name}/': {**LENGTHS, 'run': name} for name in ('nope', *names)}
         config.evals = {**lengths, **(evals or {})}
-    curves = tuple({'group': name, 'label': name} for name in ('nope', *names))
+    curves = tuple({'group': name, 'label': name} for name in ('nope', *names[:6]))
     config.figure = {'kind': 'length_curves', 'curves': curves}
     return build(config)
 
 
-def test_a_law_is_measured_on_the_run_it_stands_on_and_trains_nothing(
+def work(found: Experiment, folder: pathlib.Path, *names: str) -> tuple[Bench, list[str], Any]:
+    """Everything made that evaluations need: the bench, the rooms of what was made, the records."""
+    bench, specs = bench_of(found, folder), [found.evals[f'{name}/seed0'] for name in names]
+    plan = make_plan(bench.workspace, specs)
+    execute.execute(bench, plan.missing)
+    kept = [records.load(bench.workspace.folder(spec)) for spec in specs]
+    return bench, [spec.room for spec in plan.missing], kept
+
+
+def test_laws_temperatures_and_silenced_heads_are_measured_and_train_nothing(
     tmp_path: pathlib.Path,
 ) -> None:
-    law = {'init': 'nope', 'lam': {'form': 'log_position', 'coefficient': 0.5}}
-    square = {'init': 'nope', 'lam': {'form': 'log_square', 'coefficient': (0.5, -0.1)}}
-    found = experiment(tmp_path, law=law, square=square)
-    run = found.evals['law/seed0'].run
-    base = found.evals['nope/seed0'].run
-    assert isinstance(run, LawSpec) and run.init == base
-    assert run.model.lam == LogPosition(16)
+    runs = {
+        'law': {'lam': {'form': 'log_position', 'coefficient': 0.5}},
+        'square': {'lam': {'form': 'log_square', 'coefficient': (0.5, -0.1)}},
+        'sharp': {'model': {'temperature': 'entropy'}},
+        'less': {'without': ((0, 1),)},
+    }
+    found = experiment(tmp_path, **{name: {'init': 'nope', **run} for name, run in runs.items()})
+    bench, rooms, kept = work(found, tmp_path / 'work', 'nope', *runs)
+    assert sorted(rooms) == ['records'] * 5 + ['runs']
+    base, *others = (found.evals[f'{name}/seed0'].run for name in ('nope', *runs))
+    assert [type(run) for run in others] == [LawSpec, LawSpec, TemperatureSpec, SilencedSpec]
+    assert [path.name for path in (tmp_path / 'work' / 'runs').iterdir()] == [base.slug()]
+    assert {run.init for run in others} == {base} and others[0].model.lam == LogPosition(16)
+    assert all(record.attributes['step'] == 4 for record in kept)
 
-    bench = bench_of(found, tmp_path / 'work')
-    plan = make_plan(bench.workspace, [found.evals[f'{n}/seed0'] for n in ('law', 'square')])
-    assert [spec.room for spec in plan.missing] == ['runs', 'records', 'records']
-    execute.execute(bench, plan.missing)
-    assert sorted(p.name for p in (tmp_path / 'work' / 'runs').iterdir()) == [base.slug()]
-
-    variables = bench.variables(run)
-    np.testing.assert_array_equal(variables['lam']['head'], np.full((2, 2), 0.5, np.float32))
-    squares = bench.variables(found.evals['square/seed0'].run)['lam']['head']
-    np.testing.assert_array_equal(squares, jnp.broadcast_to(jnp.float32([0.5, -0.1]), (2, 2, 2)))
+    law, square = (bench.variables(run)['lam']['head'] for run in others[:2])
+    np.testing.assert_array_equal(law, np.full((2, 2), 0.5, np.float32))
+    np.testing.assert_array_equal(square, jnp.broadcast_to(jnp.float32([0.5, -0.1]), (2, 2, 2)))
+    tiny.assert_same(bench.variables(others[2]), bench.variables(base))
     x = np.log([1.0, 4.0])
-    for name, expected in {'law': 1 + 0.5 * x, 'square': 1 + 0.5 * x - 0.1 * x**2}.items():
-        kept = records.load(bench.workspace.folder(found.evals[f'{name}/seed0']))
-        np.testing.assert_allclose(kept['multiplier_mean'], expected, rtol=1e-6)
-        assert kept.attributes['step'] == 4
+    multipliers = [np.ones(2), 1 + 0.5 * x, 1 + 0.5 * x - 0.1 * x**2, np.ones(2)]
+    for record, expected in zip(kept, multipliers, strict=False):
+        np.testing.assert_allclose(record['multiplier_mean'], expected, rtol=1e-6)
+    whole, _, _, sharp, less = kept
+    for record in (sharp, less):
+        assert np.all(whole['loss_window'] != record['loss_window'])
+    assert sharp.attributes['model'] == whole.attributes['model'] + ', temperature by entropy'
+    assert less.attributes['silenced'] == [[0, 1]] and 'silenced' not in whole.attributes
 
 
 def test_without_a_coefficient_it_is_the_published_one() -> None:
@@ -99,107 +109,44 @@ def test_the_size_of_a_head_is_the_model_s() -> None:
     assert run.model.lam.head_dim == run.model.head_dim  # type: ignore[attr-defined]
 
 
-def test_a_model_is_trained_under_a_law_with_it_or_without(tmp_path: pathlib.Path) -> None:
-    """Coefficients stay, or move with the weights; both are in the run's checkpoint."""
-    frozen = {'init': None, 'lam': {'form': 'log_length', 'coefficient': 0.4}}
-    trained = {'init': None, 'lam': {'form': 'scalable_softmax', 'trained': True}}
-    found = experiment(tmp_path, frozen=frozen, trained=trained)
-    runs = [found.evals[f'{name}/seed0'].run for name in ('frozen', 'trained')]
-    assert [run.train.optimizer.trains for run in runs] == ['params', 'all']
-    assert runs[0].slug().startswith('nope-loglength-16-')
-    assert runs[1].slug().startswith('nope-scalablesoftmax-16-')
+@pytest.mark.slow
+def test_coefficients_stay_or_are_trained_and_a_search_on_top_leaves_them(
+    tmp_path: pathlib.Path,
+) -> None:
+    """Also through another temperature, and in the model that is read from the search's folder."""
+    search = {'form': 'log_length', 'times': (4.0,), 'steps': 2, 'warmup_steps': 0}
+    found = experiment(
+        tmp_path,
+        frozen={'init': None, 'lam': {'form': 'log_length', 'coefficient': 0.4}},
+        trained={'init': None, 'lam': {'form': 'scalable_softmax', 'trained': True}},
+        sharp={'init': 'trained', 'model': {'temperature': 'entropy'}},
+        top={'init': 'sharp', 'search': search},
+    )
+    names = ('frozen', 'trained', 'top')
+    frozen, trained, top = (found.evals[f'{name}/seed0'].run for name in names)
+    assert frozen.slug().startswith('nope-loglength-16-')
+    assert trained.slug().startswith('nope-scalablesoftmax-16-')
+    assert top.slug().startswith('search-scalablesoftmax-loglength-64-2x16-seed0-')
+    bench, rooms, kept = work(found, tmp_path / 'work', *names)
+    assert (rooms.count('runs'), rooms.count('records')) == (3, 3)
 
-    bench = bench_of(found, tmp_path / 'work')
-    specs = [found.evals[f'{name}/seed0'] for name in ('frozen', 'trained')]
-    execute.execute(bench, make_plan(bench.workspace, specs).missing)
-    stayed, moved = (np.asarray(bench.variables(run)['lam']['head']) for run in runs)
+    stayed, moved, both = (np.asarray(lam_of(bench.variables(r))) for r in (frozen, trained, top))
     np.testing.assert_array_equal(stayed, np.full((2, 2), 0.4, np.float32))
     assert np.all(moved != np.float32(0.43)) and np.all(np.abs(moved - 0.43) < 0.1)
-    kept = [records.load(bench.workspace.folder(spec)) for spec in specs]
-    x = np.log([1.0, 4.0])
-    np.testing.assert_allclose(kept[0]['multiplier_mean'], 1 + 0.4 * x, rtol=1e-6)
-    keys = np.log([16.0, 64.0])
-    np.testing.assert_allclose(kept[1]['multiplier_mean'], moved.mean() * keys, rtol=1e-5)
+    np.testing.assert_array_equal(both[..., 0], moved)
+    assert len(np.unique(moved)) == 4 and np.all(both[..., 1] != 0)
+    keys = np.array([[16.0], [64.0]])
+    sharpened = moved.ravel() * np.log(keys)
+    searched = sharpened * (1 + both[..., 1].ravel() * np.log(keys / 16))
+    expected = [1 + 0.4 * np.log([1.0, 4.0]), sharpened.mean(axis=1), searched.mean(axis=1)]
+    for record, multipliers in zip(kept, expected, strict=True):
+        np.testing.assert_allclose(record['multiplier_mean'], multipliers, rtol=1e-5)
     assert kept[0].attributes['law'] == 'log-length, coefficient 0.4'
     assert kept[1].attributes['law'].endswith('0.43 at first, trained with the weights')
 
-
-def test_training_under_a_law_is_another_run() -> None:
-    laws = {
-        'frozen': {'form': 'log_position'},
-        'longer': {'form': {'kind': 'log_position', 'train_length': 8}},
-        'trained': {'form': {'kind': 'log_position', 'train_length': 8}, 'trained': True},
-        'other': {'form': 'log_position', 'coefficient': 0.4},
-    }
-    runs = {name: {'init': None, 'lam': law} for name, law in laws.items()}
-    found = experiment(None, **runs)
-    assert len({identifier(found.evals[f'{name}/seed0'].run) for name in ('nope', *runs)}) == 5
-
-
-def test_what_was_trained_under_a_law_keeps_it() -> None:
-    law = {'init': None, 'lam': {'form': 'log_position'}}
-    message = r"^runs\.next\.init is 'law'; it was trained with lambda of the form LogPosition"
-    with pytest.raises(ValueError, match=message):
-        experiment(None, law=law, next={'init': 'law', 'lam': {'form': 'log_length'}})
-
-
-def test_a_search_on_top_of_a_trained_law_leaves_its_coefficients(tmp_path: pathlib.Path) -> None:
-    """Also through another temperature, and in the model that is read from the search's folder."""
-    search = {'form': 'log_length', 'times': (4.0,)}
-    found = experiment(
-        tmp_path,
-        law={'init': None, 'lam': {'form': 'scalable_softmax', 'trained': True}},
-        sharp={'init': 'law', 'model': {'temperature': 'entropy'}},
-        top={'init': 'sharp', 'search': {**search, 'steps': 2, 'warmup_steps': 0}},
-    )
-    run, law = (found.evals[f'{name}/seed0'].run for name in ('top', 'law'))
-    assert isinstance(run, RunSpec) and run.model.lam == Product(ScalableSoftmax(), LogLength(16))
-    assert run.slug().startswith('search-scalablesoftmax-loglength-64-2x16-seed0-')
-    assert run.lam_start == 0.0 and run.train.optimizer.bound is None
-
-    bench = bench_of(found, tmp_path / 'work')
-    spec = found.evals['top/seed0']
-    plan = make_plan(bench.workspace, [spec])
-    assert [missing.room for missing in plan.missing] == ['runs', 'runs', 'records']
-    execute.execute(bench, plan.missing)
-    trained, both = (np.asarray(lam_of(bench.variables(r))) for r in (law, run))
-    assert len(np.unique(trained)) == 4
-    np.testing.assert_array_equal(both[..., 0], trained)
-    assert np.all(both[..., 1] != 0)
-    kept = records.load(bench.workspace.folder(spec))
-    keys = np.array([[16.0], [64.0]])
-    expected = trained.ravel() * np.log(keys) * (1 + both[..., 1].ravel() * np.log(keys / 16))
-    np.testing.assert_allclose(kept['multiplier_mean'], expected.mean(axis=1), rtol=1e-6)
-
-    saved = read_run(bench.workspace.folder(run), bench.mesh)
-    assert plain(saved.described.model) == plain(run.model)
-    tiny.assert_same(saved.variables, bench.variables(run))
-
-
-@pytest.mark.parametrize(
-    ('search', 'message'),
-    [
-        (
-            {'bound': 0.0},
-            r'search\.bound is 0\.0; it would hold for the coefficients of LogPosition',
-        ),
-        (
-            {'form': 'constant', 'start_from': 'grid'},
-            r"search\.start_from is 'grid'; its grid leaves LogPosition out",
-        ),
-        (
-            {'objective': 'entropy'},
-            r"search\.objective is 'entropy'; its target leaves LogPosition",
-        ),
-    ],
-    ids=['bound', 'start_from', 'objective'],
-)
-def test_a_search_on_top_of_a_law_refuses_what_would_leave_the_law_out(
-    search: dict[str, Any], message: str
-) -> None:
-    law = {'init': None, 'lam': {'form': 'log_position'}}
-    with pytest.raises(ValueError, match=rf'^runs\.top\.{message}'):
-        experiment(None, law=law, top={'init': 'law', 'search': {'times': (2.0,), **search}})
+    saved = read_run(bench.workspace.folder(top), bench.mesh)
+    assert plain(saved.described.model) == plain(top.model)
+    tiny.assert_same(saved.variables, bench.variables(top))
 
 
 def test_a_second_search_on_top_takes_the_place_of_the_first() -> None:
@@ -210,8 +157,9 @@ def test_a_second_search_on_top_takes_the_place_of_the_first() -> None:
         top={'init': 'law', 'search': search},
         next={'init': 'top', 'search': {**search, 'form': 'log_square'}},
     )
-    run = found.evals['next/seed0'].run
-    assert run.model.lam == Product(LogPosition(64), LogSquare(64))
+    first, second = (found.evals[f'{name}/seed0'].run for name in ('top', 'next'))
+    assert first.model.lam == Product(LogPosition(64), LogLength(64))
+    assert second.model.lam == Product(LogPosition(64), LogSquare(64))
 
 
 def test_a_fine_tuned_model_may_have_one() -> None:
@@ -225,26 +173,42 @@ def test_a_fine_tuned_model_may_have_one() -> None:
     assert run.model.lam == run.init.form != Constant()
 
 
-@pytest.mark.parametrize('form', ['constant', 'log_length'])
-@pytest.mark.parametrize('later', [
-    {'search': {'form': 'log_square', 'times': (2.0,)}}, {'lam': {'form': 'yarn_temperature'}},
-], ids=['search', 'law'])  # fmt: skip
-def test_weights_that_were_tuned_under_a_searched_lambda_keep_it(
-    form: str, later: dict[str, Any]
+BY_LAW = {'lam': {'form': 'log_length'}}
+BY_SEARCH = {'search': {'form': 'log_length', 'times': (2.0,)}}
+TUNED = {'finetune': {'times': (2.0,)}}
+# Models whose lambda stays, or that have no heads to train.
+KEEPERS = {
+    'law': {'init': 'nope', 'lam': {'form': 'log_position'}},
+    'sharp': {'init': 'law', 'model': {'temperature': 'entropy'}},
+    'less': {'init': 'nope', 'without': ((0, 1),)},
+    'trained': {'init': None, 'lam': {'form': 'log_position'}},
+    'searched': {'init': 'nope', **BY_SEARCH},
+    'tuned': {'init': 'searched', **TUNED},
+}
+
+
+@pytest.mark.parametrize(
+    ('init', 'entry', 'message'),
+    [
+        ('law', BY_LAW, 'it only sets lambda'),
+        ('law', BY_SEARCH, 'it only sets lambda'),
+        ('sharp', BY_LAW, 'it only sets lambda'),
+        ('less', BY_SEARCH, 'it only silences heads'),
+        ('less', TUNED, 'its heads are silenced'),
+        ('trained', BY_LAW, 'it was trained with lambda of the form LogPosition'),
+        ('tuned', BY_LAW, 'its weights were tuned under a searched lambda'),
+        ('tuned', BY_SEARCH, 'its weights were tuned under a searched lambda'),
+    ],
+)
+def test_a_lambda_that_weights_were_made_with_is_not_replaced(
+    init: str, entry: dict[str, Any], message: str
 ) -> None:
-    runs: dict[str, Any] = {
-        'first': {'init': 'nope', 'search': {'form': form, 'times': (2.0,)}},
-        'tuned': {'init': 'first', 'finetune': {'times': (2.0,)}},
-    }
-    with pytest.raises(
-        ValueError, match=r"^runs\.next\.init is 'tuned'; its weights were tuned un"
-    ):
-        experiment(None, **runs, next={'init': 'tuned', **later})
-    plain = {'init': 'nope', 'finetune': {'times': (2.0,)}}
-    experiment(None, plain=plain, next={'init': 'plain', **later})
+    with pytest.raises(ValueError, match=f"^runs\\.next\\.init is '{init}'; {message}"):
+        experiment(None, **KEEPERS, next={'init': init, **entry})
+    experiment(None, plain={'init': 'nope', **TUNED}, next={'init': 'plain', **entry})
 
 
-@pytest.mark.parametrize('form', ['log_length', 'log_square', 'log_position', 'yarn_temperature'])
+@pytest.mark.parametrize('form', ['log_length', 'log_square'])
 def test_a_form_that_is_1_up_to_l_is_searched_beyond_it(form: str) -> None:
     search = {'form': form, 'times': (0.5, 1.0), 'start': (0.1, 0.1) if 'square' in form else 0.1}
     with pytest.raises(
@@ -264,11 +228,14 @@ def test_no_uniform_multiplier_takes_the_place_of_a_law_that_was_trained() -> No
             experiment(None, law=law, evals={'more': entry})
 
 
-def test_a_search_of_two_numbers_starts_from_both() -> None:
+def test_a_search_starts_from_the_numbers_that_are_given() -> None:
     search = {'form': 'log_square', 'times': (2.0,), 'start': (0.3, -0.1)}
     run = experiment(None, law={'init': 'nope', 'search': search}).evals['law/seed0'].run
     assert isinstance(run, RunSpec) and run.model.lam == LogSquare(64)
     assert run.lam_start == (0.3, -0.1) and run.train.optimizer.bound is None
+    search = {'form': 'scalable_softmax', 'times': (2.0,), 'start': 0.43}
+    run = experiment(None, law={'init': 'nope', 'search': search}).evals['law/seed0'].run
+    assert run.lam_start == 0.43 and run.train.optimizer.bound is None  # no neutral coefficient
 
 
 @pytest.mark.parametrize(
@@ -303,14 +270,6 @@ def test_a_search_of_two_numbers_starts_from_both() -> None:
             {'init': None, 'lam': {'form': 'log_length', 'coefficient': 0.3, 'trained': True}},
             r'lam\.trained is True; accepted: False; lambda of the form LogLength is 1 in ',
         ),
-        (
-            {'lam': {'form': 'log_length'}, 'search': {'times': (2.0,)}},
-            r'lam is unknown for a search; accepted: data',
-        ),
-        (
-            {'lam': {'form': 'log_length'}, 'model': {'layers': 2}},
-            r'model is unknown for a law of lambda',
-        ),
     ],
     ids=str,
 )
@@ -320,19 +279,56 @@ def test_what_does_not_fit_is_refused_by_its_name(entry: dict[str, Any], message
 
 
 @pytest.mark.parametrize(
-    ('search', 'message'),
+    ('init', 'search', 'message'),
     [
-        ({'form': 'scalable_softmax'}, r'search\.start is None; no coefficient of ScalableSoftmax'),
+        ('nope', {'form': 'scalable_softmax'}, r'start is None; no coefficient of ScalableSoftmax'),
+        ('nope', {'form': 'log_length', 'start': np.nan}, r'start is nan; .* finite'),
         (
+            'nope',
             {'form': 'log_square', 'start': (0.3, -0.1), 'bound': 0.0},
-            r'runs\.law\.search\.start is \(0\.3, -0\.1\); it is below runs\.law\.search\.bound',
+            r'start is \(0\.3, -0\.1\); it is below runs\.top\.search\.bound',
         ),
+        (
+            'nope',
+            {'form': 'log_position', 'start_from': 'grid'},
+            r"start_from is 'grid'; .* LogPosition cannot start from a uniform",
+        ),
+        ('nope', {'form': {'kind': 'log_offset', 'share': 0.0}}, r'form\.share is 0\.0'),
+        ('nope', {'objective': 'kl'}, r"objective is 'kl'; accepted: loss, entropy"),
+        (
+            'nope',
+            {'form': 'log_length', 'objective': 'entropy', 'times': (1.0, 2.0)},
+            r'times is \(1\.0, 2\.0\); it makes windows of 64 tokens; the obj',
+        ),
+        (
+            'law',
+            {'bound': 0.0},
+            r'bound is 0\.0; it would hold for the .* of LogPosition',
+        ),
+        (
+            'law',
+            {'form': 'constant', 'start_from': 'grid'},
+            r"start_from is 'grid'; its grid leaves LogPosition out",
+        ),
+        ('law', {'objective': 'entropy'}, r"objective is 'entropy'; its target leaves LogPosition"),
     ],
-    ids=['none', 'below'],
 )
-def test_a_search_starts_within_what_its_form_allows(search: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=f'^{message}'):
-        experiment(None, law={'init': 'nope', 'search': {'times': (2.0,), **search}})
+def test_what_a_search_cannot_do_is_refused_by_its_name(
+    init: str, search: dict[str, Any], message: str
+) -> None:
+    """On a model, and on one that was trained under a law, which would be left out."""
+    grid = {'grid': {'kind': 'multiplier_grid', 'run': 'nope', 'times': 2.0}}
+    law = {'init': None, 'lam': {'form': 'log_position'}}
+    top = {'init': init, 'search': {'times': (2.0,), **search}}
+    with pytest.raises(ValueError, match=rf'^(runs\.top\.)?search\.{message}'):
+        experiment(None, evals=grid, law=law, top=top)
+
+
+@pytest.mark.parametrize('name', lam.FORMS)
+def test_every_form_is_rebuilt_from_the_identity_of_its_model(name: str) -> None:
+    form = lam.from_section(name, 'search.form', train_length=16, head_dim=8)
+    model = tiny.model(lam=form, attention=None)
+    assert rebuild(plain(model), model_types()) == model
 
 
 def test_a_search_by_entropy_knows_the_training_length_and_is_another_run() -> None:
@@ -348,36 +344,6 @@ def test_a_search_by_entropy_knows_the_training_length_and_is_another_run() -> N
     assert loss.train.optimizer.entropy_length is None
     assert entropy.train.optimizer.entropy_length == 64
     assert entropy.slug().startswith('search-entropy-loglength-128-')
-
-
-@pytest.mark.parametrize(
-    ('search', 'message'),
-    [
-        ({'objective': 'kl'}, r"search\.objective is 'kl'; accepted: loss, entropy"),
-        (
-            {'objective': 'entropy', 'times': (1.0, 2.0)},
-            r'runs\.law\.search\.times is \(1\.0, 2\.0\); it makes windows of 64 tokens; the obj',
-        ),
-    ],
-    ids=['unknown', 'short'],
-)
-def test_what_a_search_cannot_match_is_refused(search: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        experiment(None, law={'init': 'nope', 'search': {'form': 'log_length', **search}})
-
-
-def test_a_form_without_a_neutral_coefficient_has_no_bound_by_default() -> None:
-    search = {'form': 'scalable_softmax', 'times': (2.0,), 'start': 0.43}
-    run = experiment(None, law={'init': 'nope', 'search': search}).evals['law/seed0'].run
-    assert isinstance(run, RunSpec) and run.train.optimizer.bound is None
-    assert run.lam_start == 0.43
-
-
-@pytest.mark.parametrize('kind', [{'lam': {'form': 'log_length'}}, {'search': {'times': (2.0,)}}])
-def test_nothing_takes_the_place_of_a_law(kind: dict[str, Any]) -> None:
-    law = {'init': 'nope', 'lam': {'form': 'log_position'}}
-    with pytest.raises(ValueError, match=r"^runs\.next\.init is 'law'; it only sets lambda"):
-        experiment(None, law=law, next={'init': 'law', **kind})
 
 
 def test_the_figure_of_laws_shares_what_other_figures_make() -> None:

@@ -13,7 +13,6 @@ from experiments.plan import make_plan
 from experiments.runs import RunSpec, SilencedSpec
 from experiments.runs.training import initial
 from experiments.specs import identifier
-from nope import records
 from tests.experiments.execute_test import bench_of
 from tests.experiments.laws_test import experiment
 
@@ -39,17 +38,6 @@ def test_heads_are_silenced_by_kind_or_one_by_one() -> None:
     assert len({identifier(run) for run in (local, others, two, two.init)}) == 4
 
 
-def test_a_model_without_heads_is_measured_and_nothing_is_trained(tmp_path: pathlib.Path) -> None:
-    found = experiment(tmp_path, less={'init': 'nope', 'without': ((0, 1),)})
-    specs = [found.evals[f'{name}/seed0'] for name in ('nope', 'less')]
-    bench = bench_of(found, tmp_path / 'work')
-    execute.execute(bench, make_plan(bench.workspace, specs).missing)
-    assert len(list((tmp_path / 'work' / 'runs').iterdir())) == 1
-    whole, less = (records.load(bench.workspace.folder(spec)) for spec in specs)
-    assert np.all(whole['loss_window'] != less['loss_window'])
-    assert less.attributes['silenced'] == [[0, 1]] and 'silenced' not in whole.attributes
-
-
 @pytest.mark.parametrize(
     ('without', 'message'),
     [
@@ -65,12 +53,6 @@ def test_a_model_without_heads_is_measured_and_nothing_is_trained(tmp_path: path
 def test_heads_that_there_are_not_are_refused(without: Any, message: str) -> None:
     with pytest.raises(ValueError, match=rf'^runs\.x\.without {message}'):
         run_of({'init': 'nope', 'without': without})
-
-
-def test_nothing_is_searched_on_a_model_without_heads() -> None:
-    less = {'init': 'nope', 'without': ((0, 1),)}
-    with pytest.raises(ValueError, match=r"^runs\.x\.init is 'less'; it only silences heads"):
-        run_of({'init': 'less', 'search': {'times': (2.0,)}}, less=less)
 
 
 @pytest.mark.slow
@@ -107,7 +89,6 @@ def test_a_trained_model_gets_local_heads_where_it_was_local_already(
         ({'heads_from': 'other'}, r"heads_from is 'other'; it measures another run than runs\.x"),
         ({'model': {'position': {'kind': 'alibi'}}}, r'heads_from is .*position has no split'),
         ({'init': 'alibi'}, r'heads_from is .*have a lambda or a position encoding of their own'),
-        ({'init': 'trained'}, r'heads_from is .*have a lambda or a position encoding of their'),
         ({'init': 'searched'}, r'heads_from is .*have a lambda or a position encoding of their'),
     ],
     ids=str,
@@ -116,7 +97,6 @@ def test_an_order_that_means_nothing_is_refused(changes: dict[str, Any], message
     runs = {
         'alibi': {'init': None, 'model': {'position': {'kind': 'alibi'}}},
         'searched': {'init': 'nope', 'search': {'times': (2.0,)}},
-        'trained': {'init': None, 'lam': {'form': 'scalable_softmax', 'trained': True}},
     }
     evals = {'shape': SHAPE, 'other': {**SHAPE, 'run': 'alibi'}}
     with pytest.raises(ValueError, match=rf'^runs\.x\.{message}'):
@@ -126,9 +106,9 @@ def test_an_order_that_means_nothing_is_refused(changes: dict[str, Any], message
 def test_gates_are_not_exchanged() -> None:
     """A model gets them by fine-tuning alone, keeps them, and is measured with its own."""
     assert run_of(LATER).model.gate.heads == 2
-    for entry in ({**LATER, 'init': 'split', 'model': {'position': {'kind': 'none'}}},):
-        with pytest.raises(ValueError, match='differ in forget gates, which cannot be exchanged'):
-            run_of(entry, split=SPLIT)
+    without = {**LATER, 'init': 'split', 'model': {'position': {'kind': 'none'}}}
+    with pytest.raises(ValueError, match='differ in forget gates, which cannot be exchanged'):
+        run_of(without, split=SPLIT)
     measured = {'kind': 'lengths', 'run': 'nope', 'times': (1.0,), 'position': HALF}
     with pytest.raises(ValueError, match='differ in forget gates, which cannot be exchanged'):
         experiment(None, evals={'with': measured})
@@ -139,9 +119,3 @@ def test_heads_silenced_in_turn_are_all_named() -> None:
     run = run_of({'init': 'first', 'without': ((0, 1), (0, 0))}, first=first)
     named = facts.of_evaluation(run, run.init.init, run.model, None, None)['silenced']
     assert named == [[0, 0], [0, 1]]
-
-
-def test_a_model_without_heads_is_not_trained_on() -> None:
-    less = {'init': 'nope', 'without': ((0, 1),)}
-    with pytest.raises(ValueError, match=r"^runs\.x\.init is 'less'; its heads are silenced"):
-        run_of({'init': 'less', 'finetune': {'times': (1.0,)}}, less=less)

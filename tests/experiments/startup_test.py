@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from experiments import config_files
+from experiments.cli import COMMANDS
 
 ROOT = pathlib.Path(__file__).parents[2]
 # Of these each takes a tenth of a second or more.
@@ -16,6 +17,8 @@ LATE = {
     'grain', 'jax.experimental.pallas', 'lm_eval', 'matplotlib', 'optax', 'orbax', 'pyarrow',
     'sentencepiece', 'tensorflow_datasets', 'tokenizers', 'torch', 'transformers',
 }  # fmt: skip
+TOOLS = [module for module, _ in COMMANDS.values() if module.startswith('experiments.cli.')]
+WITHOUT_MODELS = ('experiments.cli.extend', 'experiments.cli.prepare')
 # `experiments.run` up to its first message; tells it, and what has been loaded by then.
 UP_TO_THE_FIRST_LINE = """
 import logging, os, sys
@@ -40,12 +43,27 @@ def output(*arguments: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize('config', ['fig1', 'fig4'])
 def test_a_plan_is_told_before_what_only_its_pieces_need_is_loaded(
-    config: str, tmp_path: pathlib.Path
+    tmp_path: pathlib.Path,
 ) -> None:
-    flags = [f'--config={config_files.place(config)}:quick', f'--workdir={tmp_path}']
+    config = config_files.place('fig4')
+    flags = (f'--config={config}:quick', f'--workdir={tmp_path}')
     told = output('-c', UP_TO_THE_FIRST_LINE, *flags)
     assert told.startswith('to make ')
     loaded = set(told.split())
     assert 'experiments.command' in loaded and not LATE & loaded
+
+
+@pytest.mark.parametrize('module', TOOLS)
+def test_a_command_reads_its_flags_before_it_loads_what_its_work_needs(module: str) -> None:
+    script = f"""
+import sys
+import {module} as command
+try:
+    command.main(['--no-such-flag'])
+except SystemExit as end:
+    print(*sys.modules, f'status={{end.code}}')
+"""
+    loaded = set(output('-c', script).split())
+    late = LATE | {'jax', 'flax'} if module in WITHOUT_MODELS else LATE
+    assert {module, 'status=2'} <= loaded and not late & loaded

@@ -10,7 +10,7 @@ from ml_collections import ConfigDict
 
 from experiments import execute
 from experiments.bench import Bench
-from experiments.build import build
+from experiments.build import Experiment, build
 from experiments.evaluations import task_examples
 from experiments.runs import RunSpec
 from experiments.workspace import Workspace
@@ -52,16 +52,16 @@ def test_attention_of_a_searched_model_is_read_on_its_own_task(entry: dict[str, 
     assert spec.extent == task_examples.longest(spec.task_data).read
 
 
-@pytest.mark.parametrize(
-    ('entry', 'message'),
-    [
-        ({'task': {'name': 'mc'}}, r'runs\.two\.task has other words than runs\.one\.task \(cmc '),
-        ({'task': {'name': 'cmc', 'symbols': 9}}, r'runs\.two\.task has other words'),
-    ],
-)
-def test_a_search_on_other_words_is_refused(entry: dict[str, Any], message: str) -> None:
+@pytest.mark.parametrize('symbols', [{'name': 'mc'}, {'name': 'cmc', 'symbols': 9}])
+def test_a_search_on_other_words_is_refused(symbols: dict[str, Any]) -> None:
+    message = r'runs\.two\.task has other words than runs\.one\.task \(cmc '
     with pytest.raises(ValueError, match=message):
-        build(searched(**entry))
+        build(searched(task=symbols))
+
+
+def check(experiment: Experiment, folder: pathlib.Path) -> None:
+    bench = Bench(Workspace(folder), experiment.compute, experiment.batch_tokens)
+    execute.check(bench, [spec.run for spec in experiment.evals.values()])
 
 
 BY_ENTROPY = {'form': 'constant', 'times': (1.5,), 'objective': 'entropy'}
@@ -81,36 +81,28 @@ def test_a_search_by_entropy_compares_prompts_with_the_longest_of_training(
         assert isinstance(run, RunSpec) and isinstance(run.data, TaskData)
         assert run.train.optimizer.entropy_length == longest == 4 + 3
         assert longest < tasks_of.training_extents(run.data).shortest_prompt
-        execute.check(Bench(Workspace(tmp_path), experiment.compute, 64), [run])
+    check(experiment, tmp_path)
 
 
-def test_a_search_by_entropy_on_prompts_that_training_had_is_refused(
-    tmp_path: pathlib.Path,
-) -> None:
-    found = searched(search=BY_ENTROPY)
-    found.runs.two.task.shortest = 4
-    experiment = build(found)
-    bench = Bench(Workspace(tmp_path), experiment.compute, experiment.batch_tokens)
-    message = r'^runs\.two\.task has prompts of 7 tokens; .* their first 7 tokens, .* raise its'
-    with pytest.raises(ValueError, match=message):
-        execute.check(bench, [spec_of(experiment).run])
-
-
-@pytest.mark.parametrize(('objective', 'longest', 'message'), [
-    ('entropy', 6, r'^runs\.two\.task has prompts of up to 9 tokens, .* LogPosition is 1: '),
-    ('loss', 4, r'^runs\.two\.task has examples of up to 11 tokens, .* acts beyond 11; take '),
+@pytest.mark.parametrize(('search', 'lengths', 'message'), [
+    (BY_ENTROPY, (4, 6), r'task has prompts of 7 tokens; .* their first 7 tokens, .* raise its'),
+    (BY_ENTROPY | {'form': 'log_position'}, (5, 6),
+     r'task has prompts of up to 9 tokens, .* LogPosition is 1: '),
+    ({'form': 'log_position', 'times': (1.5,)}, (3, 4),
+     r'task has examples of up to 11 tokens, .* acts beyond 11; take '),
+    ({'form': 'constant', 'times': (0.5, 1.5)}, (5, 6),
+     r'search\.times makes sequences of 10 tokens; the longest .* has 15 tok'),
 ])  # fmt: skip
-def test_a_search_whose_lambda_acts_in_nothing_that_is_read_is_refused(
-    tmp_path: pathlib.Path, objective: str, longest: int, message: str
+def test_a_search_that_reads_nothing_to_learn_from_is_refused(
+    tmp_path: pathlib.Path, search: dict[str, Any], lengths: tuple[int, int], message: str
 ) -> None:
-    """However far its rows are padded: it acts beyond the longest example of training, 7 tokens of
-    a prompt and 4 that are read of the answer."""
-    found = searched(search=BY_ENTROPY | {'form': 'log_position', 'objective': objective})
-    found.runs.two.task.update({'longest': longest, 'shortest': longest - 1})
-    experiment = build(found)
-    bench = Bench(Workspace(tmp_path), experiment.compute, experiment.batch_tokens)
-    with pytest.raises(ValueError, match=message):
-        execute.check(bench, [spec_of(experiment).run])
+    """Prompts that training had; examples that lambda does not act in, however far their rows are
+    padded (the longest of training has 7 tokens of a prompt and 4 that are read of the answer); a
+    length that cuts examples."""
+    found = searched(search=search)
+    found.runs.two.task.update(dict(zip(('shortest', 'longest'), lengths, strict=True)))
+    with pytest.raises(ValueError, match=rf'^runs\.two\.{message}'):
+        check(build(found), tmp_path)
 
 
 def test_a_law_counts_from_the_longest_example_of_training_however_it_comes(
@@ -125,8 +117,7 @@ def test_a_law_counts_from_the_longest_example_of_training_however_it_comes(
     for experiment in (by_search, build(given), build(config(lam=law))):
         form = spec_of(experiment).run.model.lam
         assert isinstance(form, LogPosition) and form.train_length == 11
-    bench = Bench(Workspace(tmp_path), by_search.compute, by_search.batch_tokens)
-    execute.check(bench, [spec_of(by_search).run])
+    check(by_search, tmp_path)
 
 
 @pytest.mark.parametrize('entry', [
@@ -136,19 +127,8 @@ def test_a_law_counts_from_the_longest_example_of_training_however_it_comes(
 def test_what_follows_the_length_of_padded_rows_is_refused(
     tmp_path: pathlib.Path, entry: dict[str, Any]
 ) -> None:
-    experiment = build(config(**entry))
-    bench = Bench(Workspace(tmp_path), experiment.compute, experiment.batch_tokens)
     with pytest.raises(ValueError, match=r'^runs\.one\.task: rows of a task are padded to one'):
-        execute.check(bench, [spec_of(experiment).run])
-
-
-def test_a_search_at_a_length_that_cuts_examples_is_refused(tmp_path: pathlib.Path) -> None:
-    """However long its other sequences are."""
-    experiment = build(searched(search={'form': 'constant', 'times': (0.5, 1.5)}))
-    bench = Bench(Workspace(tmp_path), experiment.compute, experiment.batch_tokens)
-    message = r'^runs\.two\.search\.times makes sequences of 10 tokens; the longest .* has 15 tok'
-    with pytest.raises(ValueError, match=message):
-        execute.check(bench, [spec_of(experiment).run])
+        check(build(config(**entry)), tmp_path)
 
 
 def test_all_weights_are_tuned_on_other_lengths_of_the_task() -> None:
@@ -161,9 +141,6 @@ def test_all_weights_are_tuned_on_other_lengths_of_the_task() -> None:
     assert isinstance(run.data, TaskData) and run.data.task.shortest == 5
     assert spec.task_data == run.init.data and spec.known['longest_read'] == 6
     assert spec.known['tuning'].endswith('sequences of 30 of cmc of lengths 5 to 6, words')
-    found.runs.two.task.name = 'mc'
-    with pytest.raises(ValueError, match=r'runs\.two\.task has other words than runs\.one\.task'):
-        build(found)
     del found.runs.two.task
     with pytest.raises(ValueError, match=r'runs\.two\.task is missing: the task to read'):
         build(found)

@@ -78,6 +78,7 @@ def small(found: ConfigDict) -> ConfigDict:
     return found
 
 
+@pytest.mark.slow
 def test_a_finished_run_without_its_best_step_says_how_to_go_on(tmp_path: pathlib.Path) -> None:
     experiment = build(small(validated()))
     run = spec_of(experiment).run
@@ -100,6 +101,7 @@ def test_a_finished_run_without_its_best_step_says_how_to_go_on(tmp_path: pathli
     tiny.assert_same(bench().variables(run), bench().variables(run, 4))
 
 
+@pytest.mark.slow
 def test_the_best_step_is_what_is_measured(tmp_path: pathlib.Path) -> None:
     """By exact match, by who reads the run's folder, and named in the records."""
     experiment = build(

@@ -17,45 +17,28 @@ from tests.experiments.laws_test import LENGTHS, experiment
 ENTROPY = {'init': 'nope', 'model': {'temperature': 'entropy'}}
 
 
-def test_it_stands_on_a_law_and_on_a_search_and_a_search_on_it() -> None:
-    search = {'form': 'log_length', 'times': (2.0,)}
-    found = experiment(
-        None,
-        law={'init': 'nope', 'lam': {'form': 'log_length'}},
-        on_law={**ENTROPY, 'init': 'law'},
-        sharp=ENTROPY,
-        again={'init': 'sharp', 'lam': {'form': 'log_length'}},
+def test_it_stands_on_a_law_and_on_a_search_and_both_on_it() -> None:
+    """With both, and as runs of their own."""
+    law, search = (
+        {'lam': {'form': 'log_length'}},
+        {'search': {'form': 'log_length', 'times': (2.0,)}},
     )
-    _check_stacked(found, ('on_law', 'again'), 5)
     found = experiment(
         None,
-        searched={'init': 'nope', 'search': search},
+        law={'init': 'nope', **law},
+        on_law={**ENTROPY, 'init': 'law'},
+        searched={'init': 'nope', **search},
         on_search={**ENTROPY, 'init': 'searched'},
         sharp=ENTROPY,
-        next={'init': 'sharp', 'search': search},
+        again={'init': 'sharp', **law},
+        next={'init': 'sharp', **search},
     )
-    _check_stacked(found, ('on_search', 'next'), 5)
-
-
-def _check_stacked(found: Experiment, stacked: tuple[str, ...], runs: int) -> None:
-    """Those have both the law and the temperature, and all are different runs."""
-    for name in stacked:
-        run = found.evals[f'{name}/seed0'].run
-        assert run.model.temperature == 'entropy', name
-        assert isinstance(run.model.lam, LogLength) and run.searched, name
-    assert not found.evals['sharp/seed0'].run.searched
-    assert len({identifier(spec.run) for spec in found.evals.values()}) == runs
-
-
-def test_a_law_gives_way_to_no_other_through_a_temperature() -> None:
-    law = {'init': 'nope', 'lam': {'form': 'log_position'}}
-    with pytest.raises(ValueError, match=r"^runs\.next\.init is 'sharp'; it only sets lambda"):
-        experiment(
-            None,
-            law=law,
-            sharp={**ENTROPY, 'init': 'law'},
-            next={'init': 'sharp', 'lam': {'form': 'log_length'}},
-        )
+    runs = {name.removesuffix('/seed0'): spec.run for name, spec in found.evals.items()}
+    for name in ('on_law', 'on_search', 'again', 'next'):
+        assert runs[name].model.temperature == 'entropy', name
+        assert isinstance(runs[name].model.lam, LogLength) and runs[name].searched, name
+    assert not runs['sharp'].searched
+    assert len(set(map(identifier, runs.values()))) == 8
 
 
 @pytest.mark.parametrize(
@@ -68,10 +51,6 @@ def test_a_law_gives_way_to_no_other_through_a_temperature() -> None:
         ),
         ({'model': {}}, r'model\.temperature is None; it is missing; accepted: none, entropy'),
         ({'model': {'layers': 2}}, r'model\.layers is unknown; accepted: temperature'),
-        (
-            {'model': {'temperature': 'entropy'}, 'data': {}},
-            r'data is unknown for another temperature; accepted: init, model',
-        ),
         (
             {'model': {'temperature': 'entropy'}, 'init': 'sparse'},
             r"model\.temperature is 'entropy'; it follows the entropy of softmax",

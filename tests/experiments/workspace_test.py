@@ -64,10 +64,3 @@ def test_a_file_of_another_user_is_refused_by_name(folder: pathlib.Path) -> None
     (folder / 'commands.jsonl').touch(0o444)
     with pytest.raises(ValueError, match=r'commands\.jsonl cannot be written to'):
         Workspace(folder).check_writable([folder / 'commands.jsonl'])
-
-
-def test_a_folder_that_is_read_only_is_no_work_folder(folder: pathlib.Path) -> None:
-    folder.chmod(0o555)
-    with pytest.raises(ValueError, match=r'--workdir=.* cannot be written to'):
-        Workspace(folder)
-    folder.chmod(0o755)

@@ -23,7 +23,6 @@ RUNS = [
 ]
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(('target', 'times'), RUNS)
 def test_a_case_is_read_rightly_or_refused_by_name(
     target: Target, times: int, tmp_path: pathlib.Path

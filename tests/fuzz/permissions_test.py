@@ -89,7 +89,6 @@ def place() -> Iterator[pathlib.Path]:
     shutil.rmtree(folder)
 
 
-@pytest.mark.once
 def test_what_may_not_be_read_or_written_is_named(place: pathlib.Path) -> None:
     (place / 'a.jsonl').write_text('{"text": "a"}\n')
     for name in ('locked', 'closed'):
