@@ -22,7 +22,7 @@ BUDGET = 192  # tokens of an answer
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class NolimaPlan:
     """Every pair of needle and question at every depth in every book, at `lengths`: tokens of the
     book, which prompt and answer come on top of.
 

@@ -15,7 +15,7 @@ from nope import records
 from nope.data.tokenizers import ByteTokenizer
 from nope.evals.answers import Sample
 from nope.evals.generation import Options
-from nope.evals.helmet import LENGTHS, TASKS, Plan, run
+from nope.evals.helmet import LENGTHS, TASKS, HelmetPlan, run
 from nope.evals.helmet.tasks import recall, substring
 from nope.evals.samples import SampleLog
 from tests.evals.helmet.files import ROWS, needle, pair, write
@@ -44,8 +44,8 @@ def finds(prompt: str) -> str:
     return f' {found[1]}.' if found else ''
 
 
-def plan(folder: pathlib.Path, lengths: tuple[int, ...] = (8192,), **changes: Any) -> Plan:
-    return Plan(BYTES, folder, lengths, **changes)
+def plan(folder: pathlib.Path, lengths: tuple[int, ...] = (8192,), **changes: Any) -> HelmetPlan:
+    return HelmetPlan(BYTES, folder, lengths, **changes)
 
 
 @pytest.fixture

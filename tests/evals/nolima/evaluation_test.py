@@ -14,7 +14,7 @@ from nope import records
 from nope.data.tokenizers import ByteTokenizer
 from nope.evals.answers import Sample
 from nope.evals.generation import Options
-from nope.evals.nolima import Plan, run
+from nope.evals.nolima import NolimaPlan, run
 from nope.evals.nolima.evaluation import base_score, effective_length
 from nope.evals.nolima.haystack import Haystack
 from nope.evals.nolima.plan import DEPTHS, contains
@@ -57,7 +57,7 @@ def test_scores_are_by_pair_length_and_depth(
     folder: pathlib.Path, log: SampleLog, tmp_path: pathlib.Path
 ) -> None:
     writer = Writer(name)
-    found = run(writer, Plan(BYTES, folder, (250, 500)), log=log, bos=False)
+    found = run(writer, NolimaPlan(BYTES, folder, (250, 500)), log=log, bos=False)
     assert found.coordinates['pair'].tolist() == PAIRS
     assert found['score'].tolist() == [[100, 100, 100, 100, 0]] * 2  # 'Poodle' is no 'poodle'
     assert found['average'].tolist() == [80, 80]
@@ -73,7 +73,7 @@ def test_scores_are_by_pair_length_and_depth(
 def test_a_killed_evaluation_asks_for_the_rest(
     folder: pathlib.Path, log: SampleLog, tmp_path: pathlib.Path
 ) -> None:
-    plan = Plan(BYTES, folder, (250,), limit=1)
+    plan = NolimaPlan(BYTES, folder, (250,), limit=1)
 
     def dies(prompt: str) -> str:
         if 'boat' in prompt:
@@ -88,7 +88,7 @@ def test_a_killed_evaluation_asks_for_the_rest(
 
 
 def test_needles_and_questions_are_those_of_a_test(folder: pathlib.Path) -> None:
-    part = Plan(BYTES, folder, (300,)).part(300, 1)
+    part = NolimaPlan(BYTES, folder, (300,)).part(300, 1)
     assert part.task == 'rand_book_2' and part.key(3) == 'rand_book_2/300/3'
     for number, pair in enumerate(PAIRS):
         samples = part.samples[number * 26 : (number + 1) * 26]
@@ -132,9 +132,9 @@ def test_a_needle_stands_behind_the_first_line_end_that_is_deep_enough() -> None
 
 
 def test_a_book_that_is_too_short_is_named(folder: pathlib.Path) -> None:
-    Plan(BYTES, folder, (1000,)).check()
+    NolimaPlan(BYTES, folder, (1000,)).check()
     with pytest.raises(ValueError, match=r'rand_book_1.txt has \d+ tokens, .* a length of 3000'):
-        Plan(BYTES, folder, (250, 3000)).check()
+        NolimaPlan(BYTES, folder, (250, 3000)).check()
     with pytest.raises(ValueError, match='the last line end at 0; it is too short'):
         Haystack('x' * 100, BYTES, 'book').place('NEEDLE', 100, 1.0)
 
@@ -173,16 +173,16 @@ def test_a_needle_set_of_something_else_is_named(
 ) -> None:
     write(tmp_path, [{**ENTRIES[0], **change}])
     with pytest.raises(ValueError, match=message):
-        Plan(BYTES, tmp_path, (250,))
+        NolimaPlan(BYTES, tmp_path, (250,))
 
 
 def test_missing_files_are_asked_for_with_their_layout(folder: pathlib.Path) -> None:
     with pytest.raises(ValueError, match='limit is 0'):
-        Plan(BYTES, folder, (250,), limit=0)
+        NolimaPlan(BYTES, folder, (250,), limit=0)
     with pytest.raises(ValueError, match='lengths are'):
-        Plan(BYTES, folder, (250, 250))
+        NolimaPlan(BYTES, folder, (250, 250))
     (folder / 'needlesets/needle_set.json').unlink()
     with pytest.raises(FileNotFoundError, match=r'needle_set.json is missing; it must be a list'):
-        Plan(BYTES, folder, (250,))
+        NolimaPlan(BYTES, folder, (250,))
     with pytest.raises(FileNotFoundError, match=r'has no books; it must hold text files'):
-        Plan(BYTES, folder / 'haystack', (250,))
+        NolimaPlan(BYTES, folder / 'haystack', (250,))
