@@ -89,7 +89,7 @@ ONCE = (
     'tools/bench/evals_test.py',
     'tools/bench/positions_test.py',
     'tools/bench/device_test.py',
-    'tools/evaluate_test.py',
+    'experiments/cli/evaluate_test.py',
     'experiments/cli/generate_test.py',
     'tools/bench/theorems_test.py',
     'tools/bench/tune_test.py',

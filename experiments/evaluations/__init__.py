@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from experiments.evaluations.attended_distance import AttendedDistanceSpec
 from experiments.evaluations.attention_distance import AttentionDistanceSpec
 from experiments.evaluations.attention_shape import ShapeSpec
-from experiments.evaluations.base import Asked, EvalSpec
+from experiments.evaluations.base import EvalEntry, EvalSpec
 from experiments.evaluations.exact_match import ExactMatchSpec
 from experiments.evaluations.harness import HarnessSpec
+from experiments.evaluations.helmet import HelmetSpec
 from experiments.evaluations.lengths import LengthsSpec
 from experiments.evaluations.longbench import LongbenchSpec
 from experiments.evaluations.longppl import LongpplSpec
@@ -35,8 +36,9 @@ KINDS: Mapping[str, type[EvalSpec]] = {
         LongbenchSpec,
         HarnessSpec,
         RulerSpec,
+        HelmetSpec,
         ExactMatchSpec,
     )
 }
 
-__all__ = ['KINDS', 'Asked', 'EvalSpec']
+__all__ = ['KINDS', 'EvalEntry', 'EvalSpec']

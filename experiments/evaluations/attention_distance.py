@@ -10,7 +10,7 @@ from typing import Any, Self
 from experiments import facts
 from experiments.bench import Bench
 from experiments.evaluations import task_examples
-from experiments.evaluations.base import Asked, EvalSpec, Rows, first_run
+from experiments.evaluations.base import EvalEntry, EvalSpec, Rows, first_run
 from experiments.evaluations.windows import Windows, blocks, manner, windows
 from experiments.programs import AttentionRows, Program
 from experiments.runs import Source, text_of
@@ -44,7 +44,7 @@ class AttentionDistanceSpec(EvalSpec):
     fields = ('other', 'seeds_further', 'examples', 'queries', 'times', 'evaluation')
 
     @classmethod
-    def from_entry(cls, asked: Asked) -> Self:
+    def from_entry(cls, asked: EvalEntry) -> Self:
         entry = asked.entry
         other = _other(asked)
         queries = entry.at_least('queries', 1) if entry.get('queries') is not None else None
@@ -150,7 +150,7 @@ class AttentionDistanceSpec(EvalSpec):
         return [Group(n, [task_examples.read(ids) for ids in some]) for n, some in found.items()]
 
 
-def _other(asked: Asked) -> Source:
+def _other(asked: EvalEntry) -> Source:
     """The model to compare with. ValueError for one of other layers or data."""
     entry = asked.entry
     name, field = entry.get('other', ''), entry.path('other')

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 from experiments.bench import Bench
-from experiments.evaluations.base import Asked, Multiplier, Rows, measured_model, scaled
+from experiments.evaluations.base import EvalEntry, Multiplier, Rows, measured_model, scaled
 from experiments.evaluations.windows import WindowSpec, blocks, execution, said, windows
 from experiments.programs import Evaluation, Program
 from experiments.runs import HeadScores
@@ -31,7 +31,7 @@ class ShapeSpec(WindowSpec, HeadScores):
     fields = ('times', 'target', 'evaluation', 'multiplier', 'multiplier_from', 'span')
 
     @classmethod
-    def from_entry(cls, asked: Asked) -> Self:
+    def from_entry(cls, asked: EvalEntry) -> Self:
         length = asked.scope.length_of(asked.entry, asked.train_length)
         asked.check_reach(None, length)
         weights = asked.run.model.weights

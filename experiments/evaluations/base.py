@@ -6,11 +6,13 @@ import abc
 import dataclasses
 import pathlib
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
 
 from experiments import facts
 from experiments.bench import Bench
-from experiments.config import Section
+from experiments.config import USERS, Section
 from experiments.models import position_for, with_position
 from experiments.programs import Program
 from experiments.runs import (
@@ -24,7 +26,8 @@ from experiments.runs import (
 from experiments.scope import Scope, bos_of
 from experiments.specs import Spec, identifier
 from nope import sharding
-from nope.data import TaskData, load_tokenizer
+from nope.data import TaskData, Tokenizer, digest, load_tokenizer, prefix_of
+from nope.data.chat import Chat, load_chat
 from nope.evals import batching
 from nope.evals.generation import Generator
 from nope.evals.samples import NAME, SampleLog
@@ -41,21 +44,31 @@ Multiplier = float | MultiplierChoice | None
 class EvalSpec(Spec):
     """One evaluation of one model.
 
-    run: the model. A kind is a subclass: its fields determine the result, `fields` are those that
-    an entry of `evals` may have besides `kind` and `run`, `of_tasks` whether the models are those
-    of synthetic tasks, None for any.
+    run: the model. A kind is a subclass, whose fields determine the result. fields: those that an
+    entry of `evals` may have besides `kind` and `run`. of_tasks: whether the models are those of
+    synthetic tasks, None for any.
+
+    `defaults` and `command` are literals, which `nope evaluate` reads before JAX is imported.
+    section: of the config, by default named as the kind. defaults: that section where a config has
+    none; its fields are the flags of the command. command: the name there, with what stands behind
+    it: `:FOLDER`, the section's folder, or `:PATH`, text in place of a corpus; '' for evaluations
+    of configs alone. flags: those with another name than their field.
     """
 
     run: Source
     kind: ClassVar[str]
     fields: ClassVar[tuple[str, ...]]
     of_tasks: ClassVar[bool | None] = False
+    section: ClassVar[str] = ''
+    defaults: ClassVar[Mapping[str, Any] | None] = None
+    command: ClassVar[str] = ''
+    flags: ClassVar[Mapping[str, str]] = {}
     room = 'records'
     finished = 'records.json'
 
     @classmethod
     @abc.abstractmethod
-    def from_entry(cls, asked: Asked) -> Self:
+    def from_entry(cls, asked: EvalEntry) -> Self:
         """The spec of an entry. ValueError or FileNotFoundError, naming the field, for values that
         do not fit, files that are missing, and lengths that the model is not defined for."""
 
@@ -85,6 +98,15 @@ class EvalSpec(Spec):
     def measured_on(self, found: Records) -> tuple[str, str]:
         """Object and manner of the measurement, as captions say them: 'windows of 256 bytes',
         'test split'. found: the records with all their attributes."""
+
+    def rows(self, found: Records) -> list[TableRow]:
+        """Its lines of the table that the command prints. found: its records."""
+        raise NotImplementedError(f'{self.kind} has no table')
+
+    @classmethod
+    def own_section(cls, asked: EvalEntry) -> Section:
+        """The kind's section of the config, with the entry's changes."""
+        return asked.section(cls.section or cls.kind, cls.defaults)
 
     @property
     def reads(self) -> Mapping[int, int] | None:
@@ -133,12 +155,25 @@ class EvalSpec(Spec):
         return f'measure  {self.slug()}'
 
 
+class TableRow(NamedTuple):
+    """A line of a table for people. samples: questions, windows or texts behind the value. tokens:
+    those that were scored; None where answers were."""
+
+    evaluation: str
+    what: str
+    length: int
+    value: float
+    unit: str
+    samples: int
+    tokens: int | None = None
+
+
 # Program's tokens of one row, and the rules it is sharded by -> rows of a batch.
 Rows = Callable[[int, sharding.Rules], int]
 
 
 @dataclasses.dataclass(frozen=True)
-class Asked:
+class EvalEntry:
     """An entry of `evals`, and what it may ask for.
 
     find: the evaluation that chooses a multiplier, by its name and the field that names it.
@@ -160,9 +195,9 @@ class Asked:
         """L of the model, which lengths are multiples of."""
         return self.run.train_length
 
-    def section(self, name: str) -> Section:
+    def section(self, name: str, default: Mapping[str, Any] | None = None) -> Section:
         """A section of the config with the entry's changes."""
-        return self.scope.section(name, self.entry)
+        return self.scope.section(name, self.entry, default)
 
     def times(self, field: str, default: float) -> int:
         """Tokens of a multiple of L."""
@@ -170,13 +205,33 @@ class Asked:
         return self.scope.times(value, self.train_length, self.entry.path(field))
 
     def lengths(self, field: str = 'times') -> tuple[int, ...]:
-        """Tokens of several multiples of L."""
+        """Tokens of several multiples of L, or `tokens` as they are."""
+        if field == 'times' and 'tokens' in self.entry:
+            given = self.entry.several('tokens', 'lengths in tokens')
+            if not all(type(length) is int and length > 0 for length in given):
+                raise self.entry.error('tokens', 'accepted: whole numbers above 0, as in (4096,)')
+            return given
         where = self.entry.path(field)
         several = self.entry.several(field, 'multiples of L')
         lengths = tuple(self.scope.times(t, self.train_length, where) for t in several)
         if len(set(lengths)) < len(lengths):
             raise self.entry.error(field, f'some are the same number of tokens: {lengths}')
         return lengths
+
+    def length(self) -> int:
+        """Tokens of the one length: `target`, or a multiple of L, or the longest of `tokens`."""
+        if 'tokens' in self.entry:
+            return max(self.lengths())
+        return self.scope.length_of(self.entry, self.train_length)
+
+    def chat(self) -> Chat | None:
+        """The chat template beside the run's tokenizer, where the entry asks for `chat`."""
+        if not self.entry.get('chat'):
+            return None
+        file = pathlib.Path(self.run.data.tokenizer)
+        if not file.is_file():
+            raise self.entry.error('chat', f'no chat template is beside the tokenizer {file}')
+        return load_chat(file.parent)
 
     def multiplier(self) -> Multiplier:
         """`multiplier`, or the best of the evaluation that `multiplier_from` names."""
@@ -266,12 +321,24 @@ class TextSpec(EvalSpec):
 
     multiplier: None for the run's own lambda; a number or a grid's best for a uniform one.
     position: another position encoding than the run was trained with. bos: whether documents and
-    prompts begin with the tokenizer's BOS.
+    prompts begin with the tokenizer's BOS. turns: digest of the chat template that questions are
+    asked by, '' for none. title: of the progress bar.
     """
 
     bos: bool
     multiplier: Multiplier = None
     position: Position | None = None
+    turns: str = ''
+    title: ClassVar[str]
+
+    @abc.abstractmethod
+    def found(self, bench: Bench, variables: Variables, **how: Any) -> Records:
+        """The records. how: `log` of finished samples, and `progress`."""
+
+    def measure(self, bench: Bench, folder: pathlib.Path) -> tuple[Records, dict[str, Any]]:
+        variables, more = scaled(bench, self, self.multiplier, self.extent)
+        log, progress = SampleLog(folder / NAME), bench.bar(self.title)
+        return self.found(bench, variables, log=log, progress=progress), more
 
     @property
     def model(self) -> ModelConfig:
@@ -286,23 +353,65 @@ class TextSpec(EvalSpec):
     def own_text(self) -> bool:
         return False
 
-    def measured(self, bench: Bench) -> tuple[Variables, dict[str, Any]]:
-        """The variables that are measured, and what to say of their lambda."""
-        return scaled(bench, self, self.multiplier, self.extent)
+    @property
+    def tokenizer(self) -> Tokenizer:
+        return load_tokenizer(self.run.data.tokenizer)
+
+    @property
+    def chat(self) -> Chat | None:
+        """The template of `turns`."""
+        return load_chat(pathlib.Path(self.run.data.tokenizer).parent) if self.turns else None
 
     def generator(self, bench: Bench, variables: Variables) -> Generator:
         return Generator(self.model, variables, bench.mesh, batch_tokens=bench.batch_tokens)
 
+    def task_rows(self, found: Records) -> list[TableRow]:
+        """A row of every task and of their mean at every length."""
+        tasks = [*map(str, found.coordinates['task'])]
+        mean = found['average'][:, None], found['samples'].sum(axis=1)[:, None]
+        scores = np.concatenate([found['score'], mean[0]], axis=1)
+        samples = np.concatenate([found['samples'], mean[1]], axis=1)
+        return [
+            TableRow(self.kind, task, length, float(scores[k, q]), POINTS, int(samples[k, q]))
+            for q, task in enumerate([*tasks, f'mean of {len(tasks)} tasks'])
+            for k, length in enumerate(found.coordinates['length'].tolist())
+        ]
 
-def of_text(asked: Asked, section: Section, bos: bool | None = None) -> dict[str, Any]:
+
+def of_text(asked: EvalEntry, section: Section, bos: bool | None = None) -> dict[str, Any]:
     """The fields that evaluations of text share, from an entry and its section. bos: of one whose
     section does not have it."""
+    chat = asked.chat()
     return {
         'run': asked.run,
         'bos': bos_of(section, asked.run.data.tokenizer) if bos is None else bos,
         'multiplier': asked.multiplier(),
         'position': asked.position(),
+        'turns': '' if chat is None else digest.of_json([chat.source, chat.tokens]),
     }
+
+
+def before_prompts(asked: EvalEntry, bos: bool) -> int:
+    """Tokens around a prompt, which lengths do not count: a prefix, or the turns of a chat."""
+    tokenizer, chat = load_tokenizer(asked.run.data.tokenizer), asked.chat()
+    return len(prefix_of(tokenizer, bos)) if chat is None else chat.overhead(tokenizer)
+
+
+def folder_of(section: Section, asked_by: str, files: str) -> pathlib.Path:
+    """The section's `folder`. ValueError where it is empty. asked_by: the field, or the evaluation,
+    that needs it. files: what it holds."""
+    folder = section.execution('folder')
+    if not folder:
+        raise ValueError(
+            f'{section.path("folder")} is empty: --config.{section.path("folder")}=FOLDER with the '
+            f'files of {asked_by}, which {USERS} ({files})'
+        )
+    return pathlib.Path(folder)
+
+
+def limit_of(section: Section) -> int:
+    """`limit`, 0 for None."""
+    return 0 if section.optional('limit') is None else section.at_least('limit', 1)
 
 
 def ends_of(run: Source) -> list[list[int]]:
@@ -318,11 +427,8 @@ def after_bos(found: Records, what: str) -> str:
 
 
 TEXT_FIELDS = ('multiplier', 'multiplier_from', 'position')
-
-
-def open_log(folder: pathlib.Path) -> SampleLog:
-    """Finished samples of the evaluation whose records go into `folder`."""
-    return SampleLog(folder / NAME)
+ASKING_FIELDS = ('tokens', 'chat', *TEXT_FIELDS)  # of evaluations that ask questions
+POINTS = 'points of 100'
 
 
 def most_rows(batch_tokens: int, mesh: Any) -> Rows:

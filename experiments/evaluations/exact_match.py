@@ -12,12 +12,11 @@ from experiments.bench import Bench
 from experiments.evaluations import task_examples
 from experiments.evaluations.base import (
     TEXT_FIELDS,
-    Asked,
+    EvalEntry,
     Rows,
     TextSpec,
     first_run,
     of_text,
-    open_log,
 )
 from experiments.programs import Continuing, Program, Scoring
 from experiments.runs import Source
@@ -27,6 +26,7 @@ from nope.evals import batching, exact_match
 from nope.evals.generation import Options
 from nope.records import Records
 from nope.runtime.errors import FieldError, describe
+from nope.variables import Variables
 
 REFUSED, WRONG = LONGER = ('refused', 'wrong')
 
@@ -52,9 +52,10 @@ class ExactMatchSpec(TextSpec):
     kind = 'exact_match'
     of_tasks = True
     fields = ('exact_match', *TEXT_FIELDS)
+    title = 'exact match'
 
     @classmethod
-    def from_entry(cls, asked: Asked) -> Self:
+    def from_entry(cls, asked: EvalEntry) -> Self:
         section = asked.section('exact_match')
         tests = None if section.optional('tests') is None else section.at_least('tests', 1)
         common = of_text(asked, section, bos=False)  # an example is what its task says
@@ -107,14 +108,11 @@ class ExactMatchSpec(TextSpec):
             raise ValueError(f'task.validation: {exact_match.no_validation(self.task_data)}')
 
     def measure(self, bench: Bench, folder: pathlib.Path) -> tuple[Records, dict[str, Any]]:
-        variables, more = self.measured(bench)
-        found = exact_match.run(
-            self.generator(bench, variables),
-            self._asked(),
-            open_log(folder),
-            progress=bench.bar('exact match'),
-        )
+        found, more = super().measure(bench, folder)
         return found, more | facts.of_best(self.run, bench.best(self.run))
+
+    def found(self, bench: Bench, variables: Variables, **how: Any) -> Records:
+        return exact_match.run(self.generator(bench, variables), self._asked(), **how)
 
     def programs(self, rows: Rows) -> Iterator[Program]:
         yield Scoring(self.model, self.limit, rows(self.limit, Scoring.rules), self.limit)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 from experiments.bench import Bench
-from experiments.evaluations.base import Asked, Rows, measured_model
+from experiments.evaluations.base import EvalEntry, Rows, measured_model
 from experiments.evaluations.multiplier_grid import GridSpec
 from experiments.evaluations.windows import WindowSpec, blocks, execution, said, windows
 from experiments.programs import Evaluation, Program
@@ -36,7 +36,7 @@ class LengthsSpec(WindowSpec):
     fields = ('times', 'evaluation', 'grid', 'position', 'tail')
 
     @classmethod
-    def from_entry(cls, asked: Asked) -> Self:
+    def from_entry(cls, asked: EvalEntry) -> Self:
         measured = asked.lengths()
         longest, position = max(measured), asked.position()
         asked.check_reach(position, longest)
@@ -85,7 +85,7 @@ class LengthsSpec(WindowSpec):
             yield Evaluation(self.model, False, length, batch, resampled=True)
 
 
-def _grids(asked: Asked, measured: tuple[int, ...]) -> tuple[GridSpec, ...]:
+def _grids(asked: EvalEntry, measured: tuple[int, ...]) -> tuple[GridSpec, ...]:
     """Grids that choose the multiplier of every length on other windows; none without `grid`."""
     if 'grid' not in asked.entry:
         return ()

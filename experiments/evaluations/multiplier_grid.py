@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 from experiments.bench import Bench
-from experiments.evaluations.base import Asked, Rows, uniform_form
+from experiments.evaluations.base import EvalEntry, Rows, uniform_form
 from experiments.evaluations.steps import kept_step
 from experiments.evaluations.windows import WindowSpec, blocks, execution, said, windows
 from experiments.programs import Evaluation, Program
@@ -29,7 +29,7 @@ class GridSpec(WindowSpec, MultiplierChoice):
     fields = ('times', 'target', 'step_share', 'grid')
 
     @classmethod
-    def from_entry(cls, asked: Asked) -> Self:
+    def from_entry(cls, asked: EvalEntry) -> Self:
         section = asked.section('grid')
         length = asked.scope.length_of(asked.entry, asked.train_length)
         asked.check_reach(None, length)

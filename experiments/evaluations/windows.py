@@ -8,7 +8,8 @@ from typing import Any
 
 from experiments.bench import Bench
 from experiments.config import Section
-from experiments.evaluations.base import EvalSpec
+from experiments.evaluations.base import EvalEntry, EvalSpec
+from experiments.evaluations.texts import WHOLE, TextFiles, corpus_of
 from experiments.runs import Source, text_of
 from nope import sharding
 from nope.data.evaluation import CUTS, ENDS, EvalBlocks
@@ -17,12 +18,15 @@ from nope.evals import batching
 from nope.records import Records
 from nope.runtime.errors import FieldError
 
+FIRST = 'first'  # the cut of windows of files
+
 
 @dataclasses.dataclass(frozen=True)
 class Windows:
     """Evaluation windows: the last `length` tokens of blocks of `block` tokens, `cut` from within
     documents, packed, or at the ends of documents of `shortest` tokens or more and fewer than
-    `longest`."""
+    `longest`. texts: files whose first blocks are read, one behind the other in each, in place of
+    the data of the run."""
 
     length: int
     block: int
@@ -32,6 +36,7 @@ class Windows:
     cut: str = 'documents'
     shortest: int | None = None
     longest: int | None = None
+    texts: TextFiles | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.length <= self.block:
@@ -62,8 +67,20 @@ def windows(length: int, section: Section, block: int | None = None) -> Windows:
         )
 
 
+def windows_of_files(length: int, asked: EvalEntry, section: Section) -> Windows:
+    """The first windows of the corpus that an entry names. ValueError for one that has splits."""
+    corpus, split = corpus_of(asked)
+    if not isinstance(corpus, TextFiles):
+        raise asked.entry.error('corpus', f'accepted: text:PATH with the split {WHOLE!r}')
+    count = section.at_least('windows', 1)
+    return Windows(length, length, count, split, seed=0, cut=FIRST, texts=corpus)
+
+
 def blocks(bench: Bench, run: Source, asked: Windows) -> EvalBlocks:
     """The windows, tokens [windows, length + 1] int32."""
+    if asked.texts is not None:
+        texts = asked.texts.documents(run.data.tokenizer, text_of(run).bos)
+        return texts.blocks(asked.length, asked.count)
     return bench.blocks(
         text_of(run),
         split=asked.split,
@@ -124,7 +141,8 @@ class WindowSpec(EvalSpec):
         facts = found.attributes
         length = f'{self.reach}{facts["length"]:,} {facts["token"]}s'
         counted = '1 window' if facts['windows'] == 1 else f'{facts["windows"]:,} windows'
-        what = f'{counted} of {length} of {facts["data"]}'
+        texts = self.windows.texts
+        what = f'{counted} of {length} of {facts["data"] if texts is None else texts.name}'
         return what, f'{facts["split"]} split{manner(facts)}'
 
     @property
@@ -142,6 +160,8 @@ def manner(facts: Mapping[str, Any]) -> str:
 def _cut(facts: Mapping[str, Any]) -> str:
     if facts.get('cut') == 'packed':
         return ', packed across documents'
+    if facts.get('cut') == FIRST:
+        return ', the first of its documents'
     if facts.get('cut') != ENDS:
         return ''
     between = [

@@ -109,5 +109,5 @@ def test_rows_are_the_checkpoint_and_a_changed_one(directory: pathlib.Path) -> N
     assert (evals['scaled'].multiplier, evals['base'].multiplier) == (1.2, None)
     searched = build(config(directory, 'log_length')).evals['searched']
     assert searched.run.searches and searched.run.train.lengths[-1] == 16_384
-    with pytest.raises(ValueError, match=r"'two' is unknown; accepted: configs/ruler\.py:alone"):
+    with pytest.raises(ValueError, match=r"'two' is unknown; accepted: ruler:alone"):
         ruler.get_config('two')

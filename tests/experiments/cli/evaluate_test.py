@@ -1,0 +1,387 @@
+"""`nope evaluate` on a small model: one line, several evaluations, one table."""
+
+from __future__ import annotations
+
+import csv
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+from types import SimpleNamespace
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from experiments.cli import declared, evaluate
+from experiments.config_files import ROOT
+from experiments.evaluations import KINDS, base
+from nope import interop, records
+from nope.data.tokenizers import ByteTokenizer
+from nope.interop import Described, Export, save
+from nope.interop.run_folder import write_run
+from nope.model import apply
+from nope.positions import Learned
+from nope.variables import with_uniform_lam
+from tests import tiny
+from tests.evals.helmet import files as helmet_files
+from tests.evals.longbench import files as longbench_files
+from tests.runtime.lfs import pointer
+
+CONFIG = tiny.model(attention=None, vocab_size=258)
+DESCRIBED = Described(CONFIG, 16, 'float32', bos=257, eos=256)
+TEXT = ''.join(f'{i} green bottles hang on the wall. ' for i in range(40))
+Rows = list[dict[str, Any]]
+
+
+@pytest.fixture(scope='module')
+def directory(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    folder = tmp_path_factory.mktemp('models') / 'hf'
+    save(folder, tiny.variables(CONFIG), DESCRIBED, export=Export(), tokenizer='bytes')
+    return folder
+
+
+@pytest.fixture(scope='module')
+def text(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    path = tmp_path_factory.mktemp('text') / 'a.txt'
+    path.write_text(TEXT)
+    return path
+
+
+def measured(directory: pathlib.Path, out: pathlib.Path, *options: str) -> Rows:
+    """Lines of the table."""
+    given = [f'--model=hf:{directory}', f'--out={out}', '--batch-tokens=512']
+    asked = next(option for option in options if option.startswith('--eval='))
+    few = {'loss:': '--windows=3', 'perplexity:': '--budget=64'}
+    given += [option for name, option in few.items() if name in asked]
+    assert evaluate.main([*given, *options]) == 0
+    rows = [json.loads(line) for line in (out / 'results.jsonl').read_text().splitlines()]
+    with (out / 'results.csv').open() as stream:
+        assert [*csv.DictReader(stream)] == [
+            {name: '' if value is None else str(value) for name, value in row.items()}
+            for row in rows
+        ]
+    assert all(row.pop('seconds') > 0 for row in rows)
+    return rows
+
+
+def kept(out: pathlib.Path, kind: str) -> records.Records:
+    (folder,) = out.glob(f'records/{kind}-*')
+    return records.load(folder)
+
+
+def unread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interop, 'load', lambda *_: pytest.fail('weights were read'))
+
+
+def answering(monkeypatch: pytest.MonkeyPatch, says: str) -> list[Any]:
+    """Lets every model write the same; the options that it is asked with."""
+    asked: list[Any] = []
+
+    def generate(prompts: list, options: Any) -> list:
+        asked.append(options)
+        return [ByteTokenizer().encode(says) for _ in prompts]
+
+    fake = SimpleNamespace(generate=generate)
+    monkeypatch.setattr(base, 'Generator', lambda *model, batch_tokens: fake)
+    return asked
+
+
+def test_flags_are_those_of_the_kinds_and_help_waits_for_no_jax() -> None:
+    commands = declared.commands()
+    assert {x.kind: (x.form, x.defaults) for x in commands.values()} == {
+        kind: (spec.command, spec.defaults) for kind, spec in KINDS.items() if spec.command
+    }
+    shown = (
+        'import sys; from experiments.cli import evaluate as e; e.parser().print_help(); '
+        "print('jax' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, '-c', shown], cwd=ROOT, capture_output=True, text=True)
+    *_, loaded = done.stdout.splitlines()
+    assert loaded == 'False'
+    for command in commands.values():
+        assert f'  {command.form} ' in done.stdout
+        assert all(f'--{flag} X' in done.stdout for flag in command.flags)
+
+
+@pytest.mark.parametrize('scale', [1.0, 1.5])
+def test_loss_is_that_of_a_direct_computation_under_the_lambda(
+    scale: float, directory: pathlib.Path, text: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    rows = measured(directory, tmp_path, f'--eval=loss:{text}', '--lengths=32', f'--scale={scale}')
+    variables = with_uniform_lam(tiny.variables(CONFIG), scale)
+    blocks = np.frombuffer(TEXT.encode(), np.uint8)[: 3 * 33].reshape(3, 33).astype(np.int32)
+    hidden = apply(CONFIG, variables, blocks[:, :-1]).hidden
+    said = jax.nn.log_softmax(np.asarray(hidden) @ np.asarray(variables['params']['head']))
+    chosen = np.take_along_axis(np.asarray(said), blocks[:, 1:, None], axis=-1)
+    loss = -chosen[..., 0].mean(axis=0)
+    found = {(r['what'], r['length']): r['value'] for r in rows}
+    assert found['mean loss, positions 1 to 16', 16] == pytest.approx(loss[:16].mean(), rel=1e-5)
+    assert found['mean loss, positions 17 to 32', 32] == pytest.approx(loss[16:].mean(), rel=1e-5)
+    assert {r['unit'] for r in rows} == {'nats', 'bits'}
+    assert {(r['samples'], r['tokens']) for r in rows} == {(3, 48)}
+
+
+def test_multipliers_of_a_file_are_those_of_the_heads(
+    directory: pathlib.Path, text: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    """Each lambda has records of its own, which lie side by side."""
+    ask, out = (f'--eval=loss:{text}', '--lengths=32'), tmp_path / 'out'
+    plain, uniform = measured(directory, out, *ask), measured(directory, out, *ask, '--scale=1.5')
+    assert plain != uniform
+    shape = (CONFIG.layers, CONFIG.heads)
+    np.save(tmp_path / 'x.npy', np.full(shape, 1.5))
+    np.savez(tmp_path / 'x.npz', multiplier=np.full(shape, 1.5))
+    (tmp_path / 'x.json').write_text(json.dumps(np.full(shape, 1.5).tolist()))
+    own = tmp_path / 'own'
+    measured(directory, own, *ask, '--scale=1.5')
+    (of_records,) = own.glob('records/*/records.npz')
+    for path in (*tmp_path.glob('x.*'), of_records):
+        assert measured(directory, out, *ask, f'--lam={path}') == uniform
+    assert len([*out.glob('records/*')]) == 2
+    assert measured(directory, out, *ask) == plain
+
+
+@pytest.mark.parametrize(('name', 'content', 'said'), [
+    ('empty.npy', b'', 'holds no array of numbers'),
+    ('cut.npz', b'PK\x03\x04', 'holds no array of numbers'),
+    ('lfs.npz', pointer(), 'is a Git LFS pointer'), ('lfs.json', pointer(), 'is a Git LFS pointer'),
+    ('object.json', b'{"lambda": [[1.0]]}', 'holds no array of numbers|has the shape'),
+    ('text.json', b'"1.5"', r'has the shape \[\]; it must hold finite numbers above 0'),
+    ('zero.json', b'[[0, -1, 1, 1], [1, 1, 1, 1]]', 'it must hold finite numbers above 0'),
+])  # fmt: skip
+def test_files_of_lambda_that_hold_none_are_named(
+    directory: pathlib.Path,
+    text: pathlib.Path,
+    tmp_path: pathlib.Path,
+    name: str,
+    content: bytes,
+    said: str,
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    ask = (f'--eval=loss:{text}', '--lengths=32', f'--lam={tmp_path / name}')
+    with pytest.raises(SystemExit, match=rf'--lam={tmp_path / name} .*({said})'):
+        measured(directory, tmp_path / 'out', *ask)
+
+
+def test_multipliers_of_the_models_own_are_not_taken_the_place_of(
+    text: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    """scale_param of a directory, as searches leave it."""
+    variables = with_uniform_lam(tiny.variables(CONFIG), 1.5)
+    scaled = Export(lam='scale_param')
+    save(tmp_path / 'hf', variables, DESCRIBED, export=scaled, tokenizer='bytes')
+    ask = (f'--eval=loss:{text}', '--lengths=32', '--scale=1.2')
+    with pytest.raises(SystemExit, match='the model has multipliers of its own, which --scale'):
+        measured(tmp_path / 'hf', tmp_path / 'o', *ask)
+
+
+def test_results_are_of_the_run_that_was_there(text: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """The same one trained again in its place is told apart."""
+    run, out = tmp_path / 'run', tmp_path / 'out'
+    ask = [f'--model={run}', f'--out={out}', f'--eval=loss:{text}', '--lengths=32', '--windows=3']
+    write_run(run, DESCRIBED, tiny.variables(CONFIG), tiny.mesh(), {'path': 'DIR'})
+    for times in (1, 1, 2):
+        if times == 2:
+            (run / 'done.json').write_text(json.dumps({'steps': 0, 'seconds': 7}))
+        evaluate.main([*ask, '--tokenizer=bytes'])
+        assert len([*out.glob('records/*')]) == times
+
+
+def test_several_evaluations_share_a_table_and_are_measured_once(
+    directory: pathlib.Path,
+    text: pathlib.Path,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    ask = (f'--eval=passkey,perplexity:{text}', '--lengths=200,120', '--template=brief')
+    rows = measured(directory, tmp_path, *ask, '--tests=1')
+    assert [(r['evaluation'], r['length']) for r in rows] == [
+        *(('passkey', 120), ('passkey', 200), ('perplexity', 120), ('perplexity', 200))
+    ]
+    assert rows[2]['value'] == kept(tmp_path, 'perplexity')['perplexity'][0]
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0].split() == [
+        *('evaluation', 'what', 'length', 'value', 'unit'),
+        *('samples', 'tokens', 'prefix', 'seconds'),
+    ]
+    assert len(printed) == 6 and printed[-1] == str(tmp_path / 'results.csv')
+    unread(monkeypatch)  # nothing is measured again
+    assert measured(directory, tmp_path, *ask, '--tests=1') == rows
+
+
+def test_perplexity_of_every_length_is_of_the_same_tokens(
+    directory: pathlib.Path, text: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    ask = (f'--eval=perplexity:{text}', '--bos', '--stride=8')
+    rows = measured(directory, tmp_path / 'a', *ask, '--lengths=16,32')
+    assert [(r['length'], r['samples'], r['tokens']) for r in rows] == [(16, 8, 64), (32, 8, 64)]
+    assert {r['prefix'] for r in rows} == {'<s>'}
+    windows = [
+        np.array([257, *TEXT.encode()[end - size + 1 : end]])
+        for size in (16, 32)
+        for end in range(32, 96, 8)
+    ]
+    losses = []
+    for ids in windows:
+        output = apply(CONFIG, tiny.variables(CONFIG), ids[None])
+        said = jax.nn.log_softmax(np.asarray(output.hidden[0]) @ np.asarray(output.head))
+        losses.append(-np.mean([said[t - 1, ids[t]] for t in range(len(ids) - 8, len(ids))]))
+    wanted = np.exp(np.reshape(losses, (2, -1)).mean(axis=1))
+    assert [r['value'] for r in rows] == pytest.approx(wanted, rel=1e-5)
+    with pytest.raises(SystemExit, match='--stride is 8; windows of 8 tokens are to be longer'):
+        measured(directory, tmp_path / 'b', *ask, '--lengths=8,32')
+
+
+@pytest.mark.parametrize('lengths', ['32', '8,32'])
+def test_a_stride_does_not_follow_the_shortest_length(
+    lengths: str, directory: pathlib.Path, text: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    rows = measured(directory, tmp_path, f'--eval=perplexity:{text}', f'--lengths={lengths}')
+    assert {r['what'] for r in rows} == {'last 4 tokens of each window'}
+
+
+def test_longbench_takes_the_files_that_are_there(
+    directory: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = answering(monkeypatch, 'Paris')
+    for name in ('qasper', 'hotpotqa'):
+        longbench_files.write(tmp_path / 'files', name, [longbench_files.row()] * 2)
+    ask = (f'--eval=longbench:{tmp_path / "files"}', '--lengths=2048', '--beams=1')
+    rows = measured(directory, tmp_path / 'out', *ask)
+    assert [(r['what'], r['value'], r['samples']) for r in rows] == [
+        ('qasper', 100, 2),
+        ('hotpotqa', 100, 2),
+        ('mean of 2 of 16 data sets', 100, 4),
+    ]
+    assert {options.beams for options in asked} == {1}
+
+
+def test_a_text_without_key_tokens_has_no_longppl(
+    directory: pathlib.Path, text: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    """Weights are random: no token is below 2 nats."""
+    given = [f'--model=hf:{directory}', f'--eval=longppl:{text}', '--lengths=32,64']
+    evaluate.main([*given, f'--out={tmp_path}'])
+    rows = [json.loads(line) for line in (tmp_path / 'results.jsonl').read_text().splitlines()]
+    assert [(row['what'], row['length'], row['value']) for row in rows] == [
+        ('key tokens', 32, None),
+        ('key tokens', 64, None),
+        ('number of key tokens', 32, 0),
+        ('number of key tokens', 64, 0),
+    ]
+    facts = kept(tmp_path, 'longppl').attributes
+    assert (facts['short'], facts['stride']) == (16, 4)
+
+
+def test_the_recall_of_helmet_is_measured_on_the_users_files(
+    directory: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answering(monkeypatch, ' 0077, 0177: Bob')
+    helmet_files.write(tmp_path / 'helmet', 8192, rows=1)
+    rows = measured(
+        directory, tmp_path / 'a', f'--eval=helmet:{tmp_path / "helmet"}', '--lengths=8192'
+    )
+    assert [(r['what'], r['value'], r['unit']) for r in rows] == [
+        ('ruler_niah_mk_2', 100, 'points of 100'),
+        ('ruler_niah_mk_3', 100, 'points of 100'),
+        ('ruler_niah_mv', 100, 'points of 100'),
+        ('json_kv', 0, 'points of 100'),
+        ('mean of 4 tasks', 75, 'points of 100'),
+        ('contexts cut', 0, 'of 4'),
+    ]
+
+
+@pytest.mark.parametrize(
+    ('options', 'message'),
+    [
+        (['--eval=rulers'], "--eval has 'rulers'; accepted: helmet:FOLDER, longbench:FOLDER"),
+        (['--eval=loss'], "--eval has 'loss'; accepted: loss:PATH"),
+        (['--eval=ruler:x'], "--eval has 'ruler:x'; accepted: ruler$"),
+        (['--eval=ruler,ruler'], 'an evaluation twice: ruler, ruler'),
+        (['--eval=loss:nowhere'], '--eval names nowhere, which does not exist'),
+        (['--lengths=64,64'], '--lengths=64,64; accepted: different numbers'),
+        (['--lengths=0'], '--lengths=0; accepted'),
+        (['--lengths=1e3'], '--lengths=1e3; accepted'),
+        (['--scale=0'], '--scale=0.0; it must be a finite number above 0'),
+        (['--lam=nowhere.npz'], '--lam names nowhere.npz'),
+        (['--tests=3'], '--tests=3 is for passkey, which --eval does not ask for'),
+        (['--limit=1'], '--limit=1 is for helmet and longbench'),
+    ],
+)
+def test_bad_options_are_refused_before_a_model_is_read(
+    options: list[str], message: str, tmp_path: pathlib.Path
+) -> None:
+    given = ['--model=hf:nowhere', '--eval=ruler', '--lengths=64', f'--out={tmp_path / "out"}']
+    with pytest.raises(SystemExit, match=message):
+        evaluate.main([*given, *options])
+    assert not (tmp_path / 'out').exists()
+
+
+@pytest.mark.parametrize(
+    ('options', 'message'),
+    [
+        (
+            ['--eval=passkey', '--lengths=20'],
+            r'^error: --eval=passkey: --lengths is \(20,\); a prom',
+        ),
+        (
+            ['--eval=passkey', '--lengths=200', '--template=long'],
+            "--template is 'long'; accepted: paper",
+        ),
+        (['--eval=passkey', '--lengths=200', '--tests=11'], '--tests is 11; accepted: 1 to 10'),
+        (['--eval=passkey', '--lengths=200', '--tests=x'], "--tests is 'x'; accepted is a int"),
+        (['--eval=ruler', '--lengths=512', '--samples=0'], '--samples is 0; it must be at least 1'),
+        (
+            ['--eval=ruler', '--lengths=512', '--tasks=niah_single_2'],
+            '--files is empty: --files=FOLDER with the files of --tasks, .*PaulGrahamEssays',
+        ),
+        (['--eval=helmet:.', '--lengths=8192'], r'--eval: .*validation_8192.jsonl, .* missing'),
+        (['--eval=loss:SHORT', '--lengths=32'], r'has 5 tokens; a window of 32 needs 33'),
+    ],
+)
+def test_what_an_evaluation_cannot_ask_is_refused_before_the_weights_are_read(
+    options: list[str],
+    message: str,
+    directory: pathlib.Path,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / 'short.txt').write_text('brief')
+    options = [option.replace('SHORT', str(tmp_path / 'short.txt')) for option in options]
+    unread(monkeypatch)
+    with pytest.raises(SystemExit, match=message):
+        measured(directory, tmp_path / 'out', *options)
+    assert not (tmp_path / 'out').exists()  # which another try may use
+
+
+def test_a_length_beyond_the_positions_is_refused(
+    text: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    config = tiny.model(attention=None, vocab_size=258, position=Learned(16))
+    folder = tmp_path / 'run'
+    write_run(folder, Described(config, 16), tiny.variables(config), tiny.mesh(), {})
+    with pytest.raises(SystemExit, match='sequences of 32 tokens; learned positions end at 16'):
+        options = [f'--model={folder}', '--tokenizer=bytes', f'--eval=loss:{text}']
+        evaluate.main([*options, '--lengths=32', f'--out={tmp_path / "out"}'])
+
+
+def test_a_folder_that_may_not_be_written_is_said_before_weights_are_read(
+    directory: pathlib.Path,
+    text: pathlib.Path,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def denied(dir: pathlib.Path) -> Any:  # as for a user who is not root
+        raise PermissionError(13, 'Permission denied', f'{dir}/x')
+
+    monkeypatch.setattr(tempfile, 'TemporaryFile', denied)
+    unread(monkeypatch)
+    with pytest.raises(SystemExit) as ended:
+        measured(directory, tmp_path / 'out', f'--eval=loss:{text}', '--lengths=32')
+    assert ended.value.code == (
+        f'error: --out={tmp_path / "out"} cannot be written: Permission denied'
+    )
