@@ -18,8 +18,8 @@ LITERALS = ('kind', 'section', 'command', 'defaults', 'flags')
 
 
 class Command(NamedTuple):
-    """What an evaluation's class says for the command line. behind: FOLDER, PATH or ''. what: it
-    measures. defaults: of its section. flags: flag -> field of the section."""
+    """An evaluation of the command line. behind: its name, FOLDER, PATH or ''. what: it measures.
+    defaults: of its section. flags: flag -> field of the section."""
 
     name: str
     behind: str

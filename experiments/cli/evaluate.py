@@ -4,9 +4,9 @@
     nope evaluate --model=work/quick/runs/RUN --scale=1.5 --lengths=128,256 \\
         --eval=perplexity:FILE,loss:FILE --out=FOLDER
 
---scale multiplies the attention logits of all heads in which lambda acts. --lam=FILE multiplies
-those of each (.npz with an array `multiplier`, as records have it, .npy or .json,
-[layers][heads]). The model must have no multipliers of its own.
+--scale multiplies the attention logits of all heads in which lambda acts. --lam=FILE gives each
+head its own multiplier, [layers][heads]. FILE is .npy, .json or .npz with an array `multiplier`, as
+in records. The model must have no multipliers of its own.
 
 FOLDER is a work folder, as of `nope run`. Its `records` has a folder for each evaluation of each
 model, with records and finished samples. The same command goes on where it was stopped, and

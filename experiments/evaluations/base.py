@@ -6,7 +6,7 @@ import abc
 import dataclasses
 import pathlib
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -37,6 +37,7 @@ from nope.positions import Position
 from nope.records import Records
 from nope.variables import Variables, lam_is_neutral
 
+T = TypeVar('T', int, None)
 Multiplier = float | MultiplierChoice | None
 
 
@@ -44,21 +45,27 @@ Multiplier = float | MultiplierChoice | None
 class EvalSpec(Spec):
     """One evaluation of one model.
 
-    run: the model. A kind is a subclass, whose fields determine the result. fields: those that an
-    entry of `evals` may have besides `kind` and `run`. of_tasks: whether the models are those of
-    synthetic tasks, None for any.
+    A kind is a subclass, whose fields determine the result.
 
-    `defaults` and `command` are literals, which `nope evaluate` reads before JAX is imported.
-    section: of the config, by default named as the kind. defaults: that section where a config has
-    none; its fields are the flags of the command. command: the name there, with what stands behind
-    it: `:FOLDER`, the section's folder, or `:PATH`, text in place of a corpus; '' for evaluations
-    of configs alone. flags: those with another name than their field.
+    run: the model. fields: of an entry of `evals`, besides `kind` and `run`. of_tasks: whether the
+    models are those of synthetic tasks, None for any.
+
+    title: of the progress bar.
+
+    The others are literals, which `nope evaluate` reads before JAX is imported.
+
+    section: of the config, by default named as the kind.
+    defaults: that section where a config has none. Its fields are the flags of the command.
+    command: its name there, '' where it has none. `NAME:FOLDER` takes the section's folder, and
+    `NAME:PATH` text in place of a corpus.
+    flags: those with another name than their field.
     """
 
     run: Source
     kind: ClassVar[str]
     fields: ClassVar[tuple[str, ...]]
     of_tasks: ClassVar[bool | None] = False
+    title: ClassVar[str] = ''
     section: ClassVar[str] = ''
     defaults: ClassVar[Mapping[str, Any] | None] = None
     command: ClassVar[str] = ''
@@ -157,7 +164,7 @@ class EvalSpec(Spec):
 
 class TableRow(NamedTuple):
     """A line of a table for people. samples: questions, windows or texts behind the value. tokens:
-    those that were scored; None where answers were."""
+    scored ones; None for scored answers."""
 
     evaluation: str
     what: str
@@ -176,8 +183,8 @@ Rows = Callable[[int, sharding.Rules], int]
 class EvalEntry:
     """An entry of `evals`, and what it may ask for.
 
-    find: the evaluation that chooses a multiplier, by its name and the field that names it.
-    find_run: another run, likewise, and how many places further in the config's seeds its own is.
+    find: the evaluation that chooses a multiplier, by its name and its field. find_run: another run
+    by name and field, so many places further in the config's seeds.
     """
 
     entry: Section
@@ -319,17 +326,16 @@ def scaled(
 class TextSpec(EvalSpec):
     """An evaluation of text: documents, prompts or tasks.
 
+    bos: whether documents and prompts begin with the tokenizer's BOS.
     multiplier: None for the run's own lambda; a number or a grid's best for a uniform one.
-    position: another position encoding than the run was trained with. bos: whether documents and
-    prompts begin with the tokenizer's BOS. turns: digest of the chat template that questions are
-    asked by, '' for none. title: of the progress bar.
+    position: another position encoding than the run's. turns: digest of the chat template of
+    questions, '' for none.
     """
 
     bos: bool
     multiplier: Multiplier = None
     position: Position | None = None
     turns: str = ''
-    title: ClassVar[str]
 
     @abc.abstractmethod
     def found(self, bench: Bench, variables: Variables, **how: Any) -> Records:
@@ -378,9 +384,20 @@ class TextSpec(EvalSpec):
         ]
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LengthsOfTextSpec(TextSpec):
+    """An evaluation of text at several lengths, in tokens."""
+
+    lengths: tuple[int, ...]
+
+    @property
+    def extent(self) -> int:
+        return max(self.lengths)
+
+
 def of_text(asked: EvalEntry, section: Section, bos: bool | None = None) -> dict[str, Any]:
-    """The fields that evaluations of text share, from an entry and its section. bos: of one whose
-    section does not have it."""
+    """The shared fields of evaluations of text, from an entry and its section. bos: for a section
+    without it."""
     chat = asked.chat()
     return {
         'run': asked.run,
@@ -409,9 +426,10 @@ def folder_of(section: Section, asked_by: str, files: str) -> pathlib.Path:
     return pathlib.Path(folder)
 
 
-def limit_of(section: Section) -> int:
-    """`limit`, 0 for None."""
-    return 0 if section.optional('limit') is None else section.at_least('limit', 1)
+def count_of(section: Section, field: str, default: T) -> int | T:
+    """A whole number above 0, or the default where the field is None or left out."""
+    left_out = field not in section or section.optional(field) is None
+    return default if left_out else section.at_least(field, 1)
 
 
 def ends_of(run: Source) -> list[list[int]]:

@@ -15,6 +15,7 @@ from experiments.evaluations.base import (
     EvalEntry,
     Rows,
     TextSpec,
+    count_of,
     first_run,
     of_text,
 )
@@ -33,13 +34,13 @@ REFUSED, WRONG = LONGER = ('refused', 'wrong')
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ExactMatchSpec(TextSpec):
-    """Exact match by length (`nope.evals.exact_match`, arXiv 2305.19466), inside the lengths of
-    training on validation examples and beyond them on the test's; with a scratchpad also how that
-    is.
+    """Exact match by length (`nope.evals.exact_match`, arXiv 2305.19466), with a scratchpad also
+    how that is. Lengths of training have validation examples, longer ones those of the test.
 
-    tests: examples of each length; None for all. limit: tokens of a prompt and its answer. longer:
-    'refused', or 'wrong', what an example is that has more. reach: greatest length of the tests;
-    None for that of the task, 2 L of most. typed: path of the limit.
+    tests: examples of each length; None for all.
+    limit: tokens of a prompt and its answer. longer: 'refused' or 'wrong', an example with more.
+    reach: greatest length of the tests. None is that of the task, 2 L of most.
+    typed: path of the limit.
     """
 
     tests: int | None
@@ -57,15 +58,13 @@ class ExactMatchSpec(TextSpec):
     @classmethod
     def from_entry(cls, asked: EvalEntry) -> Self:
         section = asked.section('exact_match')
-        tests = None if section.optional('tests') is None else section.at_least('tests', 1)
+        tests = count_of(section, 'tests', None)
         common = of_text(asked, section, bos=False)  # an example is what its task says
         limit = section.at_least('limit', 2)
         asked.check_reach(common['position'], limit)
         longer = section.choice('longer', LONGER)
         typed = section.path('limit')
-        reach = section.optional('reach') if 'reach' in section else None
-        if reach is not None:
-            section.at_least('reach', 1)
+        reach = count_of(section, 'reach', None)
         data = first_run(asked.run).data
         assert isinstance(data, TaskData)  # `of_tasks` says so
         try:

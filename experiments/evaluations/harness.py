@@ -16,8 +16,8 @@ from experiments.evaluations.base import (
     EvalEntry,
     Rows,
     TextSpec,
+    count_of,
     ends_of,
-    limit_of,
     of_text,
 )
 from experiments.programs import Program, Scoring
@@ -35,9 +35,11 @@ class HarnessSpec(TextSpec):
     """Tasks of lm_eval (`nope.evals.harness`).
 
     files: folder of the tasks' data, '' for the hub. include: folder of task files, or ''.
-    fingerprint: of the content of both. limit: documents of each task at most, 0 for all. beyond:
-    answers that are longer than the window are read whole. typed: paths of the fields of `window`
-    and `beyond`.
+    fingerprint: of the content of both.
+
+    limit: documents of each task at most, 0 for all.
+    beyond: longer answers than the window are read whole.
+    typed: paths of the fields of `window` and `beyond`.
     """
 
     tasks: tuple[str, ...]
@@ -78,7 +80,7 @@ class HarnessSpec(TextSpec):
                 ]
             ),
             window=window,
-            limit=limit_of(section),
+            limit=count_of(section, 'limit', 0),
             beyond=section['beyond'],
             typed=(asked.entry.path('window'), section.path('beyond')),
             **common,
@@ -168,9 +170,9 @@ def _content(path: str, patterns: tuple[str, ...]) -> Any:
         return None
     found = {p for pattern in patterns for p in folder.rglob(pattern) if p.is_file()}
     within = [p.relative_to(folder) for p in found]
-    names = sorted(p.as_posix() for p in within if not any(map(_passing, p.parts)))
+    names = sorted(
+        path.as_posix()
+        for path in within
+        if not any(part.startswith('.') or part == '__pycache__' for part in path.parts)
+    )
     return folders.identity('files', folder, names)
-
-
-def _passing(part: str) -> bool:
-    return part.startswith('.') or part == '__pycache__'

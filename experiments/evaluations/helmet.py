@@ -11,13 +11,13 @@ from experiments.bench import Bench
 from experiments.evaluations.base import (
     ASKING_FIELDS,
     EvalEntry,
+    LengthsOfTextSpec,
     Rows,
     TableRow,
-    TextSpec,
     after_bos,
+    count_of,
     ends_of,
     folder_of,
-    limit_of,
     of_text,
 )
 from experiments.programs import Continuing, Program
@@ -29,14 +29,13 @@ from nope.variables import Variables
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class HelmetSpec(TextSpec):
+class HelmetSpec(LengthsOfTextSpec):
     """HELMET's recall group (`nope.evals.helmet`, arXiv 2410.02694).
 
     lengths: tokens of a prompt and its answer. folder: of its files. fingerprint: of their content.
     limit: samples of each file at most, 0 for all.
     """
 
-    lengths: tuple[int, ...]
     folder: str = dataclasses.field(metadata={'identity': False})
     fingerprint: str
     limit: int
@@ -56,7 +55,7 @@ class HelmetSpec(TextSpec):
             lengths=lengths,
             folder=str(folder),
             fingerprint='',
-            limit=limit_of(section),
+            limit=count_of(section, 'limit', 0),
             **common,
         )
         with section.reading('folder'):
@@ -73,10 +72,6 @@ class HelmetSpec(TextSpec):
             limit=self.limit or None,
             chat=self.chat,
         )
-
-    @property
-    def extent(self) -> int:
-        return max(self.lengths)
 
     def check(self, bench: Bench) -> None:
         self.plan.check()

@@ -17,9 +17,9 @@ from experiments.evaluations.base import (
     TableRow,
     TextSpec,
     after_bos,
+    count_of,
     ends_of,
     folder_of,
-    limit_of,
     of_text,
 )
 from experiments.programs import Continuing, Program
@@ -39,8 +39,10 @@ class LongbenchSpec(TextSpec):
     """LongBench (`nope.evals.longbench`).
 
     folder: of its files. fingerprint: of their content. limit: samples of each data set at most, 0
-    for all. max_length: tokens of a prompt. window: of a prompt and its answer, unless they may go
-    beyond it. In a section, the datasets 'found' are those whose files are in the folder.
+    for all.
+
+    max_length: tokens of a prompt. window: of a prompt and its answer, unless they may go beyond.
+    In a section, the datasets 'found' are those whose files are in the folder.
     """
 
     folder: str = dataclasses.field(metadata={'identity': False})
@@ -90,7 +92,7 @@ class LongbenchSpec(TextSpec):
             folder=str(folder),
             fingerprint=digest.of_json([content, *ends] if ends else content),
             datasets=asked_names,
-            limit=limit_of(section),
+            limit=count_of(section, 'limit', 0),
             max_length=max_length,
             window=window,
             beyond=beyond,

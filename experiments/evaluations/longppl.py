@@ -8,14 +8,14 @@ from typing import Any, ClassVar, Self
 
 from experiments import facts
 from experiments.bench import Bench
-from experiments.config import Section
 from experiments.evaluations.base import (
     TEXT_FIELDS,
     EvalEntry,
+    LengthsOfTextSpec,
     Rows,
     TableRow,
-    TextSpec,
     after_bos,
+    count_of,
     of_text,
 )
 from experiments.evaluations.texts import Corpus, corpus_of, open_corpus
@@ -33,17 +33,16 @@ from nope.variables import Variables
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class LongpplSpec(TextSpec):
+class LongpplSpec(LengthsOfTextSpec):
     """LongPPL (`nope.evals.longppl`).
 
     corpus: one source, read with the run's tokenizer. lengths: tokens of the texts. budget: tokens
-    of all texts of a length. evaluator: the model that says which tokens are key; None for the
+    of all texts of a length. evaluator: the model that chooses the key tokens; None for the
     run itself.
     """
 
     corpus: Corpus
     split: str
-    lengths: tuple[int, ...]
     rule: Rule
     budget: int
     evaluator: Source | None = None
@@ -70,7 +69,12 @@ class LongpplSpec(TextSpec):
         if 'tokens' in asked.entry:
             half, field = min(measured) // 2, 'tokens'
             short = max(min(short or half, half), 1)
-        rule = _rule(section, short)
+        rule = Rule(
+            short=count_of(section, 'short', short),
+            stride=count_of(section, 'stride', max(short // 4, 1)),
+            gain=section.finite('gain', positive=True),
+            ceiling=section.finite('ceiling', positive=True),
+        )
         if min(measured) <= rule.short:
             raise asked.entry.error(
                 field, f'texts are longer than the short context, {rule.short} tokens'
@@ -85,10 +89,6 @@ class LongpplSpec(TextSpec):
             evaluator=_evaluator(asked),
             **common,
         )
-
-    @property
-    def extent(self) -> int:
-        return max(self.lengths)
 
     @property
     def read_split(self) -> str:
@@ -154,17 +154,6 @@ class LongpplSpec(TextSpec):
         generator = Generator(model, variables, bench.mesh, batch_tokens=bench.batch_tokens)
         tokenizer = load_tokenizer(self.evaluator.data.tokenizer)
         return Evaluator(generator, tokenizer, facts.describe_model(model))
-
-
-def _rule(section: Section, short: int) -> Rule:
-    """Short contexts in steps of a fourth, or as asked."""
-    stride = max(short // 4, 1)
-    if section.optional('short') is not None:
-        short = section.at_least('short', 1)
-    if section.optional('stride') is not None:
-        stride = section.at_least('stride', 1)
-    gain, ceiling = (section.finite(name, positive=True) for name in ('gain', 'ceiling'))
-    return Rule(short, stride, gain, ceiling)
 
 
 def _evaluator(asked: EvalEntry) -> Source | None:

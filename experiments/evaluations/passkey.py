@@ -36,11 +36,14 @@ class PasskeySpec(TextSpec):
     """Passkey retrieval (`nope.evals.passkey.retrieval`, arXiv 2404.12224), and of several keys or
     in real text (`nope.evals.passkey.needles`).
 
-    template: name of the prompt's pieces. max_length: tokens of the longest prompt. window: tokens
-    up to which the model's context reaches. plan_seed: of positions and keys. tests: prompts of
-    each length and depth. lengths: in tokens, in place of the plan's 16 equal steps to max_length.
-    needles: keys of a prompt, named where there are several. alike: whether the others have four
-    digits of the one that is asked for. haystack: 'filler', or 'text' of the run's own data.
+    template: name of the prompt's pieces.
+    max_length: tokens of the longest prompt. window: tokens that the model's context reaches.
+    plan_seed: of positions and keys. tests: prompts of each length and depth.
+
+    lengths: in tokens, in place of the plan's 16 equal steps to max_length.
+    needles: keys of a prompt. Several have names.
+    alike: whether the others have four digits of the one that is asked for.
+    haystack: 'filler', or 'text' of the run's own data.
     """
 
     task: str = dataclasses.field(default='passkey', init=False)

@@ -10,10 +10,11 @@ from experiments.bench import Bench
 from experiments.evaluations.base import (
     TEXT_FIELDS,
     EvalEntry,
+    LengthsOfTextSpec,
     Rows,
     TableRow,
-    TextSpec,
     after_bos,
+    count_of,
     of_text,
 )
 from experiments.evaluations.texts import Corpus, corpus_of, open_corpus
@@ -28,7 +29,7 @@ MOST_STRIDE = 128  # of lengths in tokens, where nothing says the stride
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class PerplexitySpec(TextSpec):
+class PerplexitySpec(LengthsOfTextSpec):
     """Perplexity in sliding windows (`nope.evals.sliding`).
 
     corpus: one source, read with the run's tokenizer. lengths: of the windows. stride: tokens
@@ -38,7 +39,6 @@ class PerplexitySpec(TextSpec):
 
     corpus: Corpus
     split: str
-    lengths: tuple[int, ...]
     stride: int
     budget: int
     published: bool = True
@@ -55,14 +55,11 @@ class PerplexitySpec(TextSpec):
         some = tokens or 'times' in asked.entry
         measured = asked.lengths() if some else (asked.train_length,)
         asked.check_reach(common['position'], max(measured))
-        given = section.optional('stride') is not None
-        longest = max(measured) if tokens else asked.train_length
-        stride = section.at_least('stride', 1) if given else max(longest // 8, 1)
-        if tokens and not given:
-            stride = min(stride, MOST_STRIDE)
+        eighth = max((max(measured) if tokens else asked.train_length) // 8, 1)
+        stride = count_of(section, 'stride', min(eighth, MOST_STRIDE) if tokens else eighth)
         if stride >= min(measured):
             rule = f'windows of {min(measured)} tokens are to be longer than the stride, {stride}'
-            if given:
+            if section.optional('stride') is not None:
                 raise section.error('stride', rule)
             of = 'the longest' if tokens else 'L'
             raise asked.entry.error('tokens' if tokens else 'times', f'{rule}, an eighth of {of}')
@@ -76,10 +73,6 @@ class PerplexitySpec(TextSpec):
             published=section['published'],
             **common,
         )
-
-    @property
-    def extent(self) -> int:
-        return max(self.lengths)
 
     @property
     def read_split(self) -> str:

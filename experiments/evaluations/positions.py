@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import pathlib
 from collections.abc import Iterator
 from typing import Any, ClassVar, Self
 
@@ -20,15 +19,9 @@ from experiments.evaluations.base import (
     scaled,
 )
 from experiments.evaluations.steps import kept_step
-from experiments.evaluations.windows import (
-    WindowSpec,
-    blocks,
-    execution,
-    said,
-    windows,
-    windows_of_files,
-)
+from experiments.evaluations.windows import WindowSpec, windows, windows_of_files
 from experiments.programs import Evaluation, Program
+from nope.data import EvalBlocks
 from nope.evals import positions
 from nope.model import ModelConfig
 from nope.positions import Position
@@ -51,6 +44,7 @@ class PositionsSpec(WindowSpec):
         default=(), compare=False, metadata={'identity': False}
     )
     kind = 'positions'
+    title = 'loss and entropy'
     fields = ('times', 'target', 'tokens', 'step_share', 'corpus', 'evaluation', *TEXT_FIELDS)
     section = 'evaluation'
     command = 'loss:PATH'
@@ -79,20 +73,11 @@ class PositionsSpec(WindowSpec):
     def measured_step(self) -> int | None:
         return self.step
 
-    def measure(self, bench: Bench, folder: pathlib.Path) -> tuple[Records, dict[str, Any]]:
-        del folder
-        length = self.windows.length
-        variables, chosen = scaled(bench, self, self.multiplier, length, self.step)
-        read = blocks(bench, self.run, self.windows)
-        found = positions.run(
-            self.model,
-            variables,
-            read.tokens,
-            of_document=None if self.windows.texts else read.of_document,
-            progress=bench.bar('loss and entropy'),
-            **execution(bench, self.windows),
-        )
-        return found, said(read) | chosen
+    def found(self, bench: Bench, read: EvalBlocks, **how: Any) -> tuple[Records, dict[str, Any]]:
+        variables, chosen = scaled(bench, self, self.multiplier, self.windows.length, self.step)
+        documents = None if self.windows.texts else read.of_document
+        found = positions.run(self.model, variables, read.tokens, of_document=documents, **how)
+        return found, chosen
 
     def programs(self, rows: Rows) -> Iterator[Program]:
         length = self.windows.length

@@ -14,9 +14,9 @@ from experiments.config import Section
 from experiments.evaluations.base import (
     ASKING_FIELDS,
     EvalEntry,
+    LengthsOfTextSpec,
     Rows,
     TableRow,
-    TextSpec,
     after_bos,
     before_prompts,
     ends_of,
@@ -35,17 +35,19 @@ SHORTEST = 4096  # RULER's own lengths are this one and its doubles
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RulerSpec(TextSpec):
+class RulerSpec(LengthsOfTextSpec):
     """RULER v1 (`nope.evals.ruler`, arXiv 2404.06654).
 
-    lengths: tokens of a prompt and its answer. samples: of each task and length. plan_seed: of the
-    prompts. folder: of the user's files, '' for none. fingerprint: of what is read of them, and of
-    the words. typed: path of the field that says the lengths. In a section, leave_out is whether
-    tasks are left out that a length has no room for.
+    lengths: tokens of a prompt and its answer.
+    samples: of each task and length. plan_seed: of the prompts.
+
+    folder: of the user's files, '' for none.
+    fingerprint: of their content and of the words. typed: path of the field of the lengths.
+
+    In a section, `leave_out` leaves out tasks that a length has no room for.
     """
 
     tasks: tuple[str, ...]
-    lengths: tuple[int, ...]
     samples: int
     plan_seed: int
     folder: str = dataclasses.field(metadata={'identity': False})
@@ -106,10 +108,6 @@ class RulerSpec(TextSpec):
             typed=field,
             **common,
         )
-
-    @property
-    def extent(self) -> int:
-        return max(self.lengths)
 
     def check(self, bench: Bench) -> None:
         try:

@@ -32,10 +32,13 @@ def run(
 
     Measures, in percent of right answers: `score` [length, pair], the mean over books and depths;
     `depths` [length, depth], that over books and pairs; `average` [length], over all; and `tokens`
-    [length], the mean of prompt and budget without BOS. Attributes: `base_score`, the mean over
-    pairs of the best `score` at 250, 500 and 1,000 tokens (those of them that were asked), None
-    without any; and `effective_length`, the longest length whose average is above 85 % of it, 0 for
-    none (arXiv 2502.05167, section 4.3). Errors as `nope.evals.answers.run` and `NolimaPlan`.
+    [length], the mean of prompt and budget without BOS.
+
+    Attributes (arXiv 2502.05167, section 4.3): `base_score`, the mean over pairs of the best
+    `score` at those `BASE_LENGTHS` that were asked, None without any.
+
+    And `effective_length`, the longest length whose average is above 85 % of it, 0 for none. Errors
+    as `nope.evals.answers.run` and `NolimaPlan`.
     """
     # The longest first: what does not fit is said before anything is answered.
     longest_first = sorted(plan.lengths, reverse=True)
