@@ -97,4 +97,4 @@ def test_windows_of_every_length_begin_with_bos_where_data_do(
     assert [blocks.shape[1] for blocks in read] == [17, 33]
     assert all((blocks[:, 0] == 257).all() for blocks in read)
     found = records.load(bench.workspace.folder(specs.evals['all']))
-    assert found.attributes['measured_on']['how'].endswith('with BOS in place of the first token')
+    assert found.attributes['measured_on']['how'].endswith('each beginning with BOS')

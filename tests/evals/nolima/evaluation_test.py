@@ -4,41 +4,29 @@ from __future__ import annotations
 
 import pathlib
 import re
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
 from nope import records
-from nope.data.tokenizers import ByteTokenizer
 from nope.evals.answers import Sample
-from nope.evals.generation import Options
 from nope.evals.nolima import NolimaPlan, run
 from nope.evals.nolima.evaluation import base_score, effective_length
 from nope.evals.nolima.haystack import Haystack
 from nope.evals.nolima.plan import DEPTHS, contains
 from nope.evals.samples import SampleLog
 from tests.evals.nolima.files import ENTRIES, NAMES, book, write
+from tests.evals.writers import BYTES, Writer
 
-BYTES = ByteTokenizer()
-PAIRS = [
-    *('0401Inv_T1_onehop', '0401Inv_T2_onehop', '0401Inv_T1_twohop', '0401Inv_T2_twohop'),
-    '0500_T1_onehop',
-]
-
-
-class Writer:
-    def __init__(self, says: Callable[[str], str]) -> None:
-        self.prompts: list[str] = []
-        self.options: list[Options] = []
-        self._says = says
-
-    def generate(self, prompts: Sequence[np.ndarray], options: Options) -> list[np.ndarray]:
-        texts = [BYTES.decode(ids) for ids in prompts]
-        self.prompts += texts
-        self.options.append(options)
-        return [BYTES.encode(self._says(text)) for text in texts]
+ASKED = {  # pair -> of what the needle and the question are
+    '0401Inv_T1_onehop': ('the tower', 'Who has been to Paris?'),
+    '0401Inv_T2_onehop': ('the gate', 'Who has been to Berlin?'),
+    '0401Inv_T1_twohop': ('the tower', 'Who has been to France?'),
+    '0401Inv_T2_twohop': ('the gate', 'Who has been to Germany?'),
+    '0500_T1_onehop': ('poodle', 'Which animal?'),
+}
+PAIRS = [*ASKED]
 
 
 def name(prompt: str) -> str:
@@ -65,7 +53,7 @@ def test_scores_are_by_pair_length_and_depth(
     assert found.attributes['base_score'] == 80
     assert found.attributes['effective_length'] == 500
     assert len(writer.prompts) == 2 * 2 * 5 * 26 == len(log)
-    assert {options.new_tokens for options in writer.options} == {192}
+    assert {options.new_tokens for _, options in writer.calls} == {192}
     records.save(found, tmp_path / 'records')
     assert records.load(tmp_path / 'records')['average'].tolist() == [80, 80]
 
@@ -99,20 +87,13 @@ def test_needles_and_questions_are_those_of_a_test(folder: pathlib.Path) -> None
             begin, _, end = sample.text.partition('\n\nQuestion: ')
             assert begin.startswith('Read:\n\n')
             assert end.endswith('?\n\n Return only the answer.')
-            if pair.startswith('0500'):
+            place, asked = ASKED[pair]
+            if place == 'poodle':
                 assert sample.answers == ('dog', 'poodle') and ' A poodle was seen.\n' in begin
-                assert end.startswith('Which animal?')
             else:
-                place = {'T1': 'the tower', 'T2': 'the gate'}[pair[8:10]]
-                asked = {
-                    'T1_onehop': 'Paris',
-                    'T2_onehop': 'Berlin',
-                    'T1_twohop': 'France',
-                    'T2_twohop': 'Germany',
-                }[pair[8:]]
                 assert sample.answers == who
                 assert f' Next to {place} there lives {who[0]}.\n' in begin
-                assert end.startswith(f'Who has been to {asked}?')
+            assert end.startswith(asked)
             assert sample.tokens == len(sample.text)
 
 

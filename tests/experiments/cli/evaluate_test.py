@@ -8,6 +8,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,9 +16,12 @@ import jax
 import numpy as np
 import pytest
 
+from configs.checkpoints import ruler
+from experiments.build import build
 from experiments.cli import declared, evaluate
 from experiments.config_files import ROOT
 from experiments.evaluations import KINDS, base
+from experiments.specs import identity
 from nope import interop, records
 from nope.data.tokenizers import ByteTokenizer
 from nope.interop import Described, Export, save
@@ -213,6 +217,34 @@ def test_several_evaluations_share_a_table_and_are_measured_once(
     assert measured(directory, tmp_path, *ask, '--tests=1') == rows
 
 
+def test_a_config_asks_for_the_same(
+    directory: pathlib.Path, text: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    """All but the model, of whose training a config says more. The stride does not follow the
+    shortest length."""
+    helmet = tmp_path / 'helmet'
+    FILES['helmet'](helmet)
+    config = ruler.get_config()
+    config.init, config.length, config.train.length = f'hf:{directory}', 8192, 16
+    config.corpora = {'own': {'source': f'text:{text}', 'split': 'all'}}
+    config.perplexity.update({'published': False, 'budget': 64})
+    of_text = {'run': 'base', 'tokens': (8, 32), 'corpus': 'own'}
+    config.evals.text = {'kind': 'perplexity', **of_text}
+    config.evals.first = {'kind': 'positions', **of_text, 'evaluation': {'windows': 3}}
+    config.evals.helmet = {
+        'kind': 'helmet', 'run': 'base', 'tokens': (8192,), 'helmet': {'folder': str(helmet)}
+    }  # fmt: skip
+    evals = build(config).evals
+    wanted = {evals[name].kind: identity(evals[name]) for name in ('text', 'first')}
+    measured(directory, tmp_path, f'--eval=perplexity:{text},loss:{text}', '--lengths=8,32')
+    for path in tmp_path.glob('records/*/spec.json'):
+        found = json.loads(path.read_text())
+        asked = json.loads(json.dumps(wanted[path.parent.name.partition('-')[0]]))
+        assert {**found, 'run': None} == {**asked, 'run': None}
+    assert evals['text'].stride == 4
+    assert evals['helmet'].lengths == (8192,)
+
+
 def test_perplexity_of_every_length_is_of_the_same_tokens(
     directory: pathlib.Path, text: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
@@ -236,27 +268,45 @@ def test_perplexity_of_every_length_is_of_the_same_tokens(
         measured(directory, tmp_path / 'b', *ask, '--lengths=8,32')
 
 
-@pytest.mark.parametrize('lengths', ['32', '8,32'])
-def test_a_stride_does_not_follow_the_shortest_length(
-    lengths: str, directory: pathlib.Path, text: pathlib.Path, tmp_path: pathlib.Path
-) -> None:
-    rows = measured(directory, tmp_path, f'--eval=perplexity:{text}', f'--lengths={lengths}')
-    assert {r['what'] for r in rows} == {'last 4 tokens of each window'}
-
-
-def test_longbench_takes_the_files_that_are_there(
-    directory: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = answering(monkeypatch, 'Paris')
+def write_longbench(folder: pathlib.Path) -> None:
     for name in ('qasper', 'hotpotqa'):
-        longbench_files.write(tmp_path / 'files', name, [longbench_files.row()] * 2)
-    ask = (f'--eval=longbench:{tmp_path / "files"}', '--lengths=2048', '--beams=1')
-    rows = measured(directory, tmp_path / 'out', *ask)
-    assert [(r['what'], r['value'], r['samples']) for r in rows] == [
-        ('qasper', 100, 2),
-        ('hotpotqa', 100, 2),
-        ('mean of 2 of 16 data sets', 100, 4),
-    ]
+        longbench_files.write(folder, name, [longbench_files.row()] * 2)
+
+
+FILES: dict[str, Callable[[pathlib.Path], None]] = {
+    'longbench': write_longbench,
+    'helmet': lambda folder: helmet_files.write(folder, 8192, rows=1),
+}
+POINTS = 'points of 100'
+ASKED = [
+    ('longbench', '--lengths=2048', 'Paris', [
+        ('qasper', 2048, 100, POINTS, 2), ('hotpotqa', 2048, 100, POINTS, 2),
+        ('mean of 2 of 16 data sets', 2048, 100, POINTS, 4),
+    ]),
+    ('helmet', '--lengths=8192', ' 0077, 0177', [
+        ('ruler_niah_mk_2', 8192, 100, POINTS, 1), ('ruler_niah_mk_3', 8192, 100, POINTS, 1),
+        ('ruler_niah_mv', 8192, 100, POINTS, 1), ('json_kv', 8192, 0, POINTS, 1),
+        ('mean of 4 tasks', 8192, 75, POINTS, 4), ('contexts cut', 8192, 0, 'of 4', 4),
+    ]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(('name', 'lengths', 'says', 'wanted'), ASKED)
+def test_questions_of_the_users_files_are_asked(
+    name: str,
+    lengths: str,
+    says: str,
+    wanted: list[tuple],
+    directory: pathlib.Path,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """LongBench takes the files that are there, and greedy answers where they are asked for."""
+    asked = answering(monkeypatch, says)
+    FILES[name](tmp_path / name)
+    flags = [f'--eval={name}:{tmp_path / name}', lengths, *['--beams=1'] * (name == 'longbench')]
+    rows = measured(directory, tmp_path / 'out', *flags)
+    assert [(r['what'], r['length'], r['value'], r['unit'], r['samples']) for r in rows] == wanted
     assert {options.beams for options in asked} == {1}
 
 
@@ -275,24 +325,6 @@ def test_a_text_without_key_tokens_has_no_longppl(
     ]
     facts = kept(tmp_path, 'longppl').attributes
     assert (facts['short'], facts['stride']) == (16, 4)
-
-
-def test_the_recall_of_helmet_is_measured_on_the_users_files(
-    directory: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    answering(monkeypatch, ' 0077, 0177: Bob')
-    helmet_files.write(tmp_path / 'helmet', 8192, rows=1)
-    rows = measured(
-        directory, tmp_path / 'a', f'--eval=helmet:{tmp_path / "helmet"}', '--lengths=8192'
-    )
-    assert [(r['what'], r['value'], r['unit']) for r in rows] == [
-        ('ruler_niah_mk_2', 100, 'points of 100'),
-        ('ruler_niah_mk_3', 100, 'points of 100'),
-        ('ruler_niah_mv', 100, 'points of 100'),
-        ('json_kv', 0, 'points of 100'),
-        ('mean of 4 tasks', 75, 'points of 100'),
-        ('contexts cut', 0, 'of 4'),
-    ]
 
 
 @pytest.mark.parametrize(
