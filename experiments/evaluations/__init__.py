@@ -16,6 +16,7 @@ from experiments.evaluations.lengths import LengthsSpec
 from experiments.evaluations.longbench import LongbenchSpec
 from experiments.evaluations.longppl import LongpplSpec
 from experiments.evaluations.multiplier_grid import GridSpec
+from experiments.evaluations.nolima import NolimaSpec
 from experiments.evaluations.passkey import PasskeySpec
 from experiments.evaluations.perplexity import PerplexitySpec
 from experiments.evaluations.positions import PositionsSpec
@@ -37,6 +38,7 @@ KINDS: Mapping[str, type[EvalSpec]] = {
         HarnessSpec,
         RulerSpec,
         HelmetSpec,
+        NolimaSpec,
         ExactMatchSpec,
     )
 }

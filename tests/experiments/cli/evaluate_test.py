@@ -32,6 +32,7 @@ from nope.variables import with_uniform_lam
 from tests import tiny
 from tests.evals.helmet import files as helmet_files
 from tests.evals.longbench import files as longbench_files
+from tests.evals.nolima import files as nolima_files
 from tests.runtime.lfs import pointer
 
 CONFIG = tiny.model(attention=None, vocab_size=258)
@@ -262,6 +263,7 @@ FILES: dict[str, Callable[[pathlib.Path], Any]] = {
     'longppl': lambda path: path.write_text(TEXT),
     'longbench': write_longbench,
     'helmet': lambda folder: helmet_files.write(folder, 8192, rows=1),
+    'nolima': nolima_files.write,
 }
 POINTS = 'points of 100'
 ASKED = [
@@ -277,6 +279,10 @@ ASKED = [
         ('ruler_niah_mk_2', 8192, 100, POINTS, 1), ('ruler_niah_mk_3', 8192, 100, POINTS, 1),
         ('ruler_niah_mv', 8192, 100, POINTS, 1), ('json_kv', 8192, 0, POINTS, 1),
         ('mean of 4 tasks', 8192, 75, POINTS, 4), ('contexts cut', 8192, 0, 'of 4', 4),
+    ]),
+    ('nolima', '--lengths=1000,250', 'Ann, Bob, Cleo: a dog', [
+        ('right answers', 250, 100, '%', 260), ('right answers', 1000, 100, '%', 260),
+        ('base score', 250, 100, '%', 260), ('effective length', 1000, 1000, 'tokens', 260),
     ]),
 ]  # fmt: skip
 
@@ -317,7 +323,7 @@ def test_files_of_the_user_are_measured(
         (['--scale=0'], '--scale=0.0; it must be a finite number above 0'),
         (['--lam=nowhere.npz'], '--lam names nowhere.npz'),
         (['--tests=3'], '--tests=3 is for passkey, which --eval does not ask for'),
-        (['--limit=1'], '--limit=1 is for helmet and longbench'),
+        (['--limit=1'], '--limit=1 is for helmet and longbench and nolima'),
     ],
 )
 def test_bad_options_are_refused_before_a_model_is_read(
