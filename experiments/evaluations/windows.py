@@ -128,6 +128,7 @@ class WindowSpec(EvalSpec):
         asked = self.windows
         cut: dict[str, Any] = {} if asked.cut == 'documents' else {'cut': asked.cut}
         cut |= {k: v for k in ('shortest', 'longest') if (v := getattr(asked, k)) is not None}
+        cut |= {} if asked.texts is None else {'data': asked.texts.name}
         cut |= {'bos': True} if text_of(self.run).bos else {}
         length = {'length': self.extent, 'windows': self.windows.count}
         return super().known | length | shape | cut
@@ -143,8 +144,7 @@ class WindowSpec(EvalSpec):
         facts = found.attributes
         length = f'{self.reach}{facts["length"]:,} {facts["token"]}s'
         counted = '1 window' if facts['windows'] == 1 else f'{facts["windows"]:,} windows'
-        texts = self.windows.texts
-        what = f'{counted} of {length} of {facts["data"] if texts is None else texts.name}'
+        what = f'{counted} of {length} of {facts["data"]}'
         return what, f'{facts["split"]} split{manner(facts)}'
 
     @property
