@@ -5,8 +5,8 @@ from __future__ import annotations
 import abc
 import dataclasses
 import pathlib
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from experiments import facts
 from experiments.bench import Bench
 from experiments.config import USERS, Section
 from experiments.models import position_for, with_position
-from experiments.programs import Program
+from experiments.programs import Continuing, Program
 from experiments.runs import (
     MultiplierChoice,
     RunSpec,
@@ -28,7 +28,8 @@ from experiments.specs import Spec, identifier
 from nope import sharding
 from nope.data import TaskData, Tokenizer, digest, load_tokenizer, prefix_of
 from nope.data.chat import Chat, load_chat
-from nope.evals import batching
+from nope.data.sources import folders
+from nope.evals import answers, batching
 from nope.evals.generation import Generator
 from nope.evals.samples import NAME, SampleLog
 from nope.model import ModelConfig
@@ -395,6 +396,50 @@ class LengthsOfTextSpec(TextSpec):
         return max(self.lengths)
 
 
+class FilesPlan(Protocol):
+    """What an evaluation of the user's files asks. names: of the files, below their folder."""
+
+    @property
+    def names(self) -> list[str]: ...
+
+    def check(self) -> None: ...
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FilesSpec(LengthsOfTextSpec):
+    """An evaluation whose questions are made of files of the user.
+
+    folder: of the files. fingerprint: of their content. limit: samples at most, 0 for all. layout:
+    of the folder, for messages. around: whether lengths leave out what stands around a prompt.
+    """
+
+    folder: str = dataclasses.field(metadata={'identity': False})
+    fingerprint: str = ''
+    limit: int
+    layout: ClassVar[str]
+    around: ClassVar[bool] = False
+
+    @classmethod
+    def from_entry(cls, asked: EvalEntry) -> Self:
+        section = cls.own_section(asked)
+        lengths, common = asked.lengths(), of_text(asked, section)
+        around = before_prompts(asked, common['bos']) if cls.around else 0
+        asked.check_reach(common['position'], max(lengths) + around)
+        folder = folder_of(section, cls.title, cls.layout)
+        limit = count_of(section, 'limit', 0)
+        spec = cls(lengths=lengths, folder=str(folder), limit=limit, **common)
+        with section.reading('folder'):
+            content = folders.identity(cls.kind, folder, spec.plan.names)
+        return dataclasses.replace(spec, fingerprint=digest.of_json([content, *ends_of(asked.run)]))
+
+    @property
+    @abc.abstractmethod
+    def plan(self) -> FilesPlan: ...
+
+    def check(self, bench: Bench) -> None:
+        self.plan.check()
+
+
 def of_text(asked: EvalEntry, section: Section, bos: bool | None = None) -> dict[str, Any]:
     """The shared fields of evaluations of text, from an entry and its section. bos: for a section
     without it."""
@@ -430,6 +475,13 @@ def count_of(section: Section, field: str, default: T) -> int | T:
     """A whole number above 0, or the default where the field is None or left out."""
     left_out = field not in section or section.optional(field) is None
     return default if left_out else section.at_least(field, 1)
+
+
+def answering(spec: TextSpec, sizes: Iterable[tuple[int, int]], rows: Rows) -> Iterator[Program]:
+    """Programs of greedy answers. sizes: tokens of a prompt, and of its answer."""
+    for length, budget in sizes:
+        options, prompt = answers.options(budget, spec.tokenizer), batching.padded_length(length)
+        yield Continuing(spec.model, options, prompt, rows(prompt + budget, Continuing.rules))
 
 
 def ends_of(run: Source) -> list[list[int]]:

@@ -5,62 +5,36 @@ from __future__ import annotations
 import dataclasses
 import pathlib
 from collections.abc import Iterator
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from experiments.bench import Bench
 from experiments.evaluations.base import (
     ASKING_FIELDS,
-    EvalEntry,
-    LengthsOfTextSpec,
+    FilesSpec,
     Rows,
     TableRow,
     after_bos,
-    count_of,
-    ends_of,
-    folder_of,
-    of_text,
+    answering,
 )
-from experiments.programs import Continuing, Program
-from nope.data import digest
-from nope.data.sources import folders
-from nope.evals import answers, batching, helmet
+from experiments.programs import Program
+from nope.evals import helmet
 from nope.records import Records
 from nope.variables import Variables
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class HelmetSpec(LengthsOfTextSpec):
+class HelmetSpec(FilesSpec):
     """HELMET's recall group (`nope.evals.helmet`, arXiv 2410.02694).
 
-    lengths: tokens of a prompt and its answer. folder: of its files. fingerprint: of their content.
-    limit: samples of each file at most, 0 for all.
+    lengths: tokens of a prompt and its answer. limit: samples of each file.
     """
 
-    folder: str = dataclasses.field(metadata={'identity': False})
-    fingerprint: str
-    limit: int
     kind = 'helmet'
     fields = ('times', 'helmet', *ASKING_FIELDS)
+    title = 'HELMET'
+    layout = 'json_kv/ and ruler/, as in the published archive'
     command = 'helmet:FOLDER'
     defaults: ClassVar = {'folder': '', 'limit': None, 'bos': None}
-    title = 'HELMET'
-
-    @classmethod
-    def from_entry(cls, asked: EvalEntry) -> Self:
-        section = cls.own_section(asked)
-        lengths, common = asked.lengths(), of_text(asked, section)
-        asked.check_reach(common['position'], max(lengths))
-        folder = folder_of(section, 'HELMET', 'json_kv/ and ruler/, as in the published archive')
-        spec = cls(
-            lengths=lengths,
-            folder=str(folder),
-            fingerprint='',
-            limit=count_of(section, 'limit', 0),
-            **common,
-        )
-        with section.reading('folder'):
-            content = folders.identity('helmet', folder, spec.plan.names)
-        return dataclasses.replace(spec, fingerprint=digest.of_json([content, *ends_of(asked.run)]))
 
     @property
     def plan(self) -> helmet.HelmetPlan:
@@ -73,9 +47,6 @@ class HelmetSpec(LengthsOfTextSpec):
             chat=self.chat,
         )
 
-    def check(self, bench: Bench) -> None:
-        self.plan.check()
-
     def found(self, bench: Bench, variables: Variables, **how: Any) -> Records:
         return helmet.run(self.generator(bench, variables), self.plan, **how)
 
@@ -87,12 +58,8 @@ class HelmetSpec(LengthsOfTextSpec):
         ]
 
     def programs(self, rows: Rows) -> Iterator[Program]:
-        for length in self.lengths:
-            for budget in sorted({task.budget for task in helmet.TASKS.values()}):
-                options = answers.options(budget, self.tokenizer)
-                prompt = batching.padded_length(length - budget)
-                count = rows(prompt + budget, Continuing.rules)
-                yield Continuing(self.model, options, prompt, count)
+        budgets = sorted({task.budget for task in helmet.TASKS.values()})
+        return answering(self, [(n - b, b) for n in self.lengths for b in budgets], rows)
 
     def measured_on(self, found: Records) -> tuple[str, str]:
         length, token = max(self.lengths), found.attributes['token']

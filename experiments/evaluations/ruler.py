@@ -18,14 +18,15 @@ from experiments.evaluations.base import (
     Rows,
     TableRow,
     after_bos,
+    answering,
     before_prompts,
     ends_of,
     folder_of,
     of_text,
 )
-from experiments.programs import Continuing, Program
+from experiments.programs import Program
 from nope.data import digest, load_tokenizer, prefix_of
-from nope.evals import batching, ruler
+from nope.evals import ruler
 from nope.records import Records
 from nope.runtime import processes
 from nope.variables import Variables
@@ -128,13 +129,8 @@ class RulerSpec(LengthsOfTextSpec):
 
     def programs(self, rows: Rows) -> Iterator[Program]:
         prefix = len(prefix_of(self.tokenizer, self.bos))
-        by_budget = {ruler.TASKS[task].budget: task for task in self.tasks}
-        for length in self.lengths:
-            for budget, task in sorted(by_budget.items()):
-                options = ruler.options(task, self.tokenizer)
-                prompt = batching.padded_length(length - budget + prefix)
-                count = rows(prompt + budget, Continuing.rules)
-                yield Continuing(self.model, options, prompt, count)
+        budgets = sorted({ruler.TASKS[task].budget for task in self.tasks})
+        return answering(self, [(n - b + prefix, b) for n in self.lengths for b in budgets], rows)
 
     def measured_on(self, found: Records) -> tuple[str, str]:
         facts, tasks = found.attributes, found.coordinates['task']
