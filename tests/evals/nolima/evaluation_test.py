@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nope import records
 from nope.evals.answers import Sample
 from nope.evals.nolima import NolimaPlan, run
 from nope.evals.nolima.evaluation import base_score, effective_length
@@ -41,9 +40,7 @@ def folder(tmp_path: pathlib.Path) -> pathlib.Path:
     return tmp_path / 'nolima'
 
 
-def test_scores_are_by_pair_length_and_depth(
-    folder: pathlib.Path, log: SampleLog, tmp_path: pathlib.Path
-) -> None:
+def test_scores_are_by_pair_length_and_depth(folder: pathlib.Path, log: SampleLog) -> None:
     writer = Writer(name)
     found = run(writer, NolimaPlan(BYTES, folder, (250, 500)), log=log, bos=False)
     assert found.coordinates['pair'].tolist() == PAIRS
@@ -54,25 +51,6 @@ def test_scores_are_by_pair_length_and_depth(
     assert found.attributes['effective_length'] == 500
     assert len(writer.prompts) == 2 * 2 * 5 * 26 == len(log)
     assert {options.new_tokens for _, options in writer.calls} == {192}
-    records.save(found, tmp_path / 'records')
-    assert records.load(tmp_path / 'records')['average'].tolist() == [80, 80]
-
-
-def test_a_killed_evaluation_asks_for_the_rest(
-    folder: pathlib.Path, log: SampleLog, tmp_path: pathlib.Path
-) -> None:
-    plan = NolimaPlan(BYTES, folder, (250,), limit=1)
-
-    def dies(prompt: str) -> str:
-        if 'boat' in prompt:
-            raise KeyboardInterrupt
-        return name(prompt)
-
-    with pytest.raises(KeyboardInterrupt):
-        run(Writer(dies), plan, log=log, bos=False)
-    again = Writer(name)
-    found = run(again, plan, log=SampleLog(tmp_path / 'samples.jsonl'), bos=False)
-    assert len(again.prompts) == 26 and found['average'].tolist() == [100]
 
 
 def test_needles_and_questions_are_those_of_a_test(folder: pathlib.Path) -> None:
