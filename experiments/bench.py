@@ -14,6 +14,7 @@ import numpy as np
 
 from experiments.runs import (
     ChangedSpec,
+    CheckpointSpec,
     HeadScores,
     ImportSpec,
     MultiplierChoice,
@@ -83,6 +84,8 @@ class Bench:
 
     @functools.lru_cache(maxsize=2)  # noqa: B019 (a bench lives as long as the process)
     def _variables(self, spec: Source, step: int | None) -> Variables:
+        if isinstance(spec, CheckpointSpec):
+            return spec.read()
         if isinstance(spec, ImportSpec):
             return self._imported(spec)
         if isinstance(spec, ChangedSpec):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from experiments.config import Ledger, Section
-from experiments.evaluations import KINDS, Asked, EvalSpec
+from experiments.evaluations import KINDS, EvalEntry, EvalSpec
 from experiments.exports import ExportSpec
 from experiments.exports import from_entry as export_from_entry
 from experiments.runs import (
@@ -135,7 +135,7 @@ class Entries(Scope):
         if of_tasks is not None and isinstance(run.data, TaskData) != of_tasks:
             what = 'a task' if of_tasks else 'text'
             raise entry.error('run', f'{kind} measures models that were trained on {what}')
-        return KINDS[kind].from_entry(Asked(entry, run, self, self.grid, self._run_of_seed))
+        return KINDS[kind].from_entry(EvalEntry(entry, run, self, self.grid, self._run_of_seed))
 
     def grid(self, name: str, field: str) -> MultiplierChoice:
         """The evaluation that chooses a uniform multiplier, which `field` names."""

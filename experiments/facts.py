@@ -14,7 +14,7 @@ from experiments.runs import (
     Source,
     TemperatureSpec,
 )
-from experiments.specs import identifier
+from experiments.specs import UnknownText, identifier
 from nope import data
 from nope.checkpoints.best import Best
 from nope.model import ModelConfig, counts
@@ -41,7 +41,7 @@ def of_evaluation(
         **_training(run, step),
         'model': describe_model(run.model),
         'position': model.describe_position(),
-        'data': data.describe(trained_on.data),
+        'data': _described(trained_on.data),
         'sources': list(trained_on.data.kinds),
         'token': 'byte' if run.data.tokenizer == 'bytes' else 'token',
         'split': split,
@@ -49,6 +49,10 @@ def of_evaluation(
         'seed': run.seed,
         **({'order': run.data_seed} if isinstance(run, RunSpec) and run.searches else {}),
     }
+
+
+def _described(config: data.RunData) -> str:
+    return 'unknown text' if isinstance(config, UnknownText) else data.describe(config)
 
 
 def of_best(run: Source, best: Best | None) -> dict[str, Any]:

@@ -42,14 +42,20 @@ class Scope:
     def names(self, group: str) -> tuple[str, ...]:
         return tuple(self._config[group])
 
-    def section(self, name: str, entry: Section | None = None) -> Section:
-        """A section of the config, with the changes of an entry that names it."""
-        if name not in self._config:
+    def section(
+        self,
+        name: str,
+        entry: Section | None = None,
+        default: Mapping[str, Any] | None = None,
+    ) -> Section:
+        """A section of the config, with the changes of an entry that names it. default: of a config
+        that has no such section."""
+        if name not in self._config and default is None:
             needed = f'{entry.path(name)} changes a section: ' if entry and name in entry else ''
             raise ValueError(
                 f'{needed}the config has no section {name!r}; it has {sorted(self._config)}'
             )
-        section = Section(name, self._config[name], self.ledger)
+        section = Section(name, self._config.get(name, default or {}), self.ledger)
         if name == 'model':
             section = section.with_defaults(MODEL_DEFAULTS)
         if entry is None or name not in entry:

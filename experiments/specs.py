@@ -16,7 +16,20 @@ from typing import Any, ClassVar
 from experiments.homes import check_home
 from nope import data
 from nope.data import DataConfig, TaskData
+from nope.data.sources import Source
 from nope.identity import digest, plain
+
+
+@dataclasses.dataclass(frozen=True)
+class UnknownText(DataConfig):
+    """Text that a checkpoint was trained on, of which nothing is known but how it is read."""
+
+    sources: tuple[Source, ...] = ()
+    weights: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        """There is no source to check."""
+
 
 # Raise when code changes what a run or an evaluation computes from the same spec, or a default.
 VERSION = 2
@@ -77,4 +90,5 @@ _of_data = functools.lru_cache(maxsize=64)(data.identity)
 @functools.lru_cache(maxsize=1024)
 def identity(spec: Any) -> dict[str, Any]:
     """JSON-able content of a spec: what determines its result and nothing else."""
-    return {'version': VERSION, **plain(spec, dict.fromkeys((DataConfig, TaskData), _of_data))}
+    data_types = (DataConfig, UnknownText, TaskData)
+    return {'version': VERSION, **plain(spec, dict.fromkeys(data_types, _of_data))}

@@ -16,6 +16,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     'status': ('experiments.status', 'show what is done, running, failed and missing'),
     'claims': ('experiments.claims', 'put the claims of all figures on one page'),
     'report': ('experiments.report', 'put a work folder, or two, on one HTML page'),
+    'evaluate': ('experiments.cli.evaluate', 'measure a checkpoint: loss by length, RULER, ...'),
     'generate': ('experiments.cli.generate', 'continue prompts with a checkpoint'),
     'extend': ('experiments.cli.extend', 'make a checkpoint read further, and export it'),
     'import': ('experiments.cli.import_', 'check and convert a Hugging Face directory'),

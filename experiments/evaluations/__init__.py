@@ -8,13 +8,15 @@ from collections.abc import Mapping
 from experiments.evaluations.attended_distance import AttendedDistanceSpec
 from experiments.evaluations.attention_distance import AttentionDistanceSpec
 from experiments.evaluations.attention_shape import ShapeSpec
-from experiments.evaluations.base import Asked, EvalSpec
+from experiments.evaluations.base import EvalEntry, EvalSpec
 from experiments.evaluations.exact_match import ExactMatchSpec
 from experiments.evaluations.harness import HarnessSpec
+from experiments.evaluations.helmet import HelmetSpec
 from experiments.evaluations.lengths import LengthsSpec
 from experiments.evaluations.longbench import LongbenchSpec
 from experiments.evaluations.longppl import LongpplSpec
 from experiments.evaluations.multiplier_grid import GridSpec
+from experiments.evaluations.nolima import NolimaSpec
 from experiments.evaluations.passkey import PasskeySpec
 from experiments.evaluations.perplexity import PerplexitySpec
 from experiments.evaluations.positions import PositionsSpec
@@ -35,8 +37,10 @@ KINDS: Mapping[str, type[EvalSpec]] = {
         LongbenchSpec,
         HarnessSpec,
         RulerSpec,
+        HelmetSpec,
+        NolimaSpec,
         ExactMatchSpec,
     )
 }
 
-__all__ = ['KINDS', 'Asked', 'EvalSpec']
+__all__ = ['KINDS', 'EvalEntry', 'EvalSpec']

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from experiments.bench import Bench
 from experiments.evaluations import task_examples
-from experiments.evaluations.base import Asked, EvalSpec, Rows
+from experiments.evaluations.base import EvalEntry, EvalSpec, Rows
 from experiments.programs import AttentionRows, Program
 from experiments.scope import MOST_TOKENS
 from nope.data.tasks.base import TEST
@@ -35,7 +35,7 @@ class AttendedDistanceSpec(EvalSpec):
     fields = ('examples',)
 
     @classmethod
-    def from_entry(cls, asked: Asked) -> Self:
+    def from_entry(cls, asked: EvalEntry) -> Self:
         entry = asked.entry
         examples = entry.at_least('examples', 1) if 'examples' in entry else EXAMPLES
         return cls(run=asked.run, examples=examples)

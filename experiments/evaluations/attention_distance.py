@@ -10,7 +10,7 @@ from typing import Any, Self
 from experiments import facts
 from experiments.bench import Bench
 from experiments.evaluations import task_examples
-from experiments.evaluations.base import Asked, EvalSpec, Rows, first_run
+from experiments.evaluations.base import EvalEntry, EvalSpec, Rows, count_of, first_run
 from experiments.evaluations.windows import Windows, blocks, manner, windows
 from experiments.programs import AttentionRows, Program
 from experiments.runs import Source, text_of
@@ -30,9 +30,10 @@ EXAMPLES = 10  # of each length of a task, as in the paper
 class AttentionDistanceSpec(EvalSpec):
     """Attention distance (`nope.evals.attention_distance`, arXiv 2305.19466).
 
-    other: the model whose patterns are compared with the run's, of the same data. windows: of text,
-    of each length that is measured; none for models of a task, which read prompts and targets of
-    `examples` examples of each length, held out. queries: of each sequence; None for all.
+    other: the model whose patterns are compared with the run's, of the same data.
+    windows: of text, of each length. Models of a task have none.
+    examples: of a task, held out, of each length. Their prompts and targets are read.
+    queries: of each sequence; None for all.
     """
 
     other: Source
@@ -44,10 +45,10 @@ class AttentionDistanceSpec(EvalSpec):
     fields = ('other', 'seeds_further', 'examples', 'queries', 'times', 'evaluation')
 
     @classmethod
-    def from_entry(cls, asked: Asked) -> Self:
+    def from_entry(cls, asked: EvalEntry) -> Self:
         entry = asked.entry
         other = _other(asked)
-        queries = entry.at_least('queries', 1) if entry.get('queries') is not None else None
+        queries = count_of(entry, 'queries', None)
         if isinstance(first_run(asked.run).data, TaskData):
             for field in ('times', 'evaluation'):
                 if field in entry:
@@ -150,7 +151,7 @@ class AttentionDistanceSpec(EvalSpec):
         return [Group(n, [task_examples.read(ids) for ids in some]) for n, some in found.items()]
 
 
-def _other(asked: Asked) -> Source:
+def _other(asked: EvalEntry) -> Source:
     """The model to compare with. ValueError for one of other layers or data."""
     entry = asked.entry
     name, field = entry.get('other', ''), entry.path('other')
@@ -162,7 +163,12 @@ def _other(asked: Asked) -> Source:
             f'it has {other.model.layers} layers, the run has {asked.run.model.layers}; layers are '
             'compared one by one',
         )
-    if not _read_alike(asked.run, other):
+    first, second = first_run(asked.run).data, first_run(other).data
+    if isinstance(first, TaskData) or isinstance(second, TaskData):
+        alike = first == second  # the same examples, too
+    else:
+        alike = tokenizer_of(asked.run.data).fingerprint == tokenizer_of(other.data).fingerprint
+    if not alike:
         raise entry.error('other', 'it reads other data than the run, or through other tokens')
     if identifier(other) == identifier(asked.run):
         raise entry.error(
@@ -171,11 +177,3 @@ def _other(asked: Asked) -> Source:
             'which there must be two or more',
         )
     return other
-
-
-def _read_alike(run: Source, other: Source) -> bool:
-    """Whether both models know the same tokens: of a task, the same examples too."""
-    first, second = first_run(run).data, first_run(other).data
-    if isinstance(first, TaskData) or isinstance(second, TaskData):
-        return first == second
-    return tokenizer_of(run.data).fingerprint == tokenizer_of(other.data).fingerprint

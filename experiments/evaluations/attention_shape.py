@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import pathlib
 from collections.abc import Iterator
 from typing import Any, Self
 
 from experiments.bench import Bench
-from experiments.evaluations.base import Asked, Multiplier, Rows, measured_model, scaled
-from experiments.evaluations.windows import WindowSpec, blocks, execution, said, windows
+from experiments.evaluations.base import EvalEntry, Multiplier, Rows, measured_model, scaled
+from experiments.evaluations.windows import WindowSpec, windows
 from experiments.programs import Evaluation, Program
 from experiments.runs import HeadScores
+from nope.data import EvalBlocks
 from nope.evals import attention_shape
 from nope.model import ModelConfig
 from nope.records import Records
@@ -28,10 +28,11 @@ class ShapeSpec(WindowSpec, HeadScores):
     multiplier: Multiplier = None
     span: int
     kind = 'attention_shape'
+    title = 'shape of attention'
     fields = ('times', 'target', 'evaluation', 'multiplier', 'multiplier_from', 'span')
 
     @classmethod
-    def from_entry(cls, asked: Asked) -> Self:
+    def from_entry(cls, asked: EvalEntry) -> Self:
         length = asked.scope.length_of(asked.entry, asked.train_length)
         asked.check_reach(None, length)
         weights = asked.run.model.weights
@@ -52,19 +53,10 @@ class ShapeSpec(WindowSpec, HeadScores):
     def model(self) -> ModelConfig:
         return measured_model(self.run, self.multiplier, None)
 
-    def measure(self, bench: Bench, folder: pathlib.Path) -> tuple[Records, dict[str, Any]]:
-        del folder
+    def found(self, bench: Bench, read: EvalBlocks, **how: Any) -> tuple[Records, dict[str, Any]]:
         variables, chosen = scaled(bench, self, self.multiplier, self.windows.length)
-        read = blocks(bench, self.run, self.windows)
-        found = attention_shape.run(
-            self.model,
-            variables,
-            read.tokens,
-            span=self.span,
-            progress=bench.bar('shape of attention'),
-            **execution(bench, self.windows),
-        )
-        return found, said(read) | chosen
+        found = attention_shape.run(self.model, variables, read.tokens, span=self.span, **how)
+        return found, chosen
 
     def programs(self, rows: Rows) -> Iterator[Program]:
         length = self.windows.length

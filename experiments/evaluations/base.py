@@ -5,14 +5,16 @@ from __future__ import annotations
 import abc
 import dataclasses
 import pathlib
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, Self
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
+
+import numpy as np
 
 from experiments import facts
 from experiments.bench import Bench
-from experiments.config import Section
+from experiments.config import USERS, Section
 from experiments.models import position_for, with_position
-from experiments.programs import Program
+from experiments.programs import Continuing, Program
 from experiments.runs import (
     MultiplierChoice,
     RunSpec,
@@ -24,8 +26,10 @@ from experiments.runs import (
 from experiments.scope import Scope, bos_of
 from experiments.specs import Spec, identifier
 from nope import sharding
-from nope.data import TaskData, load_tokenizer
-from nope.evals import batching
+from nope.data import TaskData, Tokenizer, digest, load_tokenizer, prefix_of
+from nope.data.chat import Chat, load_chat
+from nope.data.sources import folders
+from nope.evals import answers, batching
 from nope.evals.generation import Generator
 from nope.evals.samples import NAME, SampleLog
 from nope.model import ModelConfig
@@ -34,6 +38,7 @@ from nope.positions import Position
 from nope.records import Records
 from nope.variables import Variables, lam_is_neutral
 
+T = TypeVar('T', int, None)
 Multiplier = float | MultiplierChoice | None
 
 
@@ -41,21 +46,37 @@ Multiplier = float | MultiplierChoice | None
 class EvalSpec(Spec):
     """One evaluation of one model.
 
-    run: the model. A kind is a subclass: its fields determine the result, `fields` are those that
-    an entry of `evals` may have besides `kind` and `run`, `of_tasks` whether the models are those
-    of synthetic tasks, None for any.
+    A kind is a subclass, whose fields determine the result.
+
+    run: the model. fields: of an entry of `evals`, besides `kind` and `run`. of_tasks: whether the
+    models are those of synthetic tasks, None for any.
+
+    title: of the progress bar.
+
+    The others are literals, which `nope evaluate` reads before JAX is imported.
+
+    section: of the config, by default named as the kind.
+    defaults: that section where a config has none. Its fields are the flags of the command.
+    command: its name there, '' where it has none. `NAME:FOLDER` takes the section's folder, and
+    `NAME:PATH` text in place of a corpus.
+    flags: those with another name than their field.
     """
 
     run: Source
     kind: ClassVar[str]
     fields: ClassVar[tuple[str, ...]]
     of_tasks: ClassVar[bool | None] = False
+    title: ClassVar[str] = ''
+    section: ClassVar[str] = ''
+    defaults: ClassVar[Mapping[str, Any] | None] = None
+    command: ClassVar[str] = ''
+    flags: ClassVar[Mapping[str, str]] = {}
     room = 'records'
     finished = 'records.json'
 
     @classmethod
     @abc.abstractmethod
-    def from_entry(cls, asked: Asked) -> Self:
+    def from_entry(cls, asked: EvalEntry) -> Self:
         """The spec of an entry. ValueError or FileNotFoundError, naming the field, for values that
         do not fit, files that are missing, and lengths that the model is not defined for."""
 
@@ -85,6 +106,15 @@ class EvalSpec(Spec):
     def measured_on(self, found: Records) -> tuple[str, str]:
         """Object and manner of the measurement, as captions say them: 'windows of 256 bytes',
         'test split'. found: the records with all their attributes."""
+
+    def rows(self, found: Records) -> list[TableRow]:
+        """Its lines of the table that the command prints. found: its records."""
+        raise NotImplementedError(f'{self.kind} has no table')
+
+    @classmethod
+    def own_section(cls, asked: EvalEntry) -> Section:
+        """The kind's section of the config, with the entry's changes."""
+        return asked.section(cls.section or cls.kind, cls.defaults)
 
     @property
     def reads(self) -> Mapping[int, int] | None:
@@ -133,16 +163,29 @@ class EvalSpec(Spec):
         return f'measure  {self.slug()}'
 
 
+class TableRow(NamedTuple):
+    """A line of a table for people. samples: questions, windows or texts behind the value. tokens:
+    scored ones; None for scored answers."""
+
+    evaluation: str
+    what: str
+    length: int
+    value: float
+    unit: str
+    samples: int
+    tokens: int | None = None
+
+
 # Program's tokens of one row, and the rules it is sharded by -> rows of a batch.
 Rows = Callable[[int, sharding.Rules], int]
 
 
 @dataclasses.dataclass(frozen=True)
-class Asked:
+class EvalEntry:
     """An entry of `evals`, and what it may ask for.
 
-    find: the evaluation that chooses a multiplier, by its name and the field that names it.
-    find_run: another run, likewise, and how many places further in the config's seeds its own is.
+    find: the evaluation that chooses a multiplier, by its name and its field. find_run: another run
+    by name and field, so many places further in the config's seeds.
     """
 
     entry: Section
@@ -160,9 +203,9 @@ class Asked:
         """L of the model, which lengths are multiples of."""
         return self.run.train_length
 
-    def section(self, name: str) -> Section:
+    def section(self, name: str, default: Mapping[str, Any] | None = None) -> Section:
         """A section of the config with the entry's changes."""
-        return self.scope.section(name, self.entry)
+        return self.scope.section(name, self.entry, default)
 
     def times(self, field: str, default: float) -> int:
         """Tokens of a multiple of L."""
@@ -170,13 +213,33 @@ class Asked:
         return self.scope.times(value, self.train_length, self.entry.path(field))
 
     def lengths(self, field: str = 'times') -> tuple[int, ...]:
-        """Tokens of several multiples of L."""
+        """Tokens of several multiples of L, or `tokens` as they are."""
+        if field == 'times' and 'tokens' in self.entry:
+            given = self.entry.several('tokens', 'lengths in tokens')
+            if not all(type(length) is int and length > 0 for length in given):
+                raise self.entry.error('tokens', 'accepted: whole numbers above 0, as in (4096,)')
+            return given
         where = self.entry.path(field)
         several = self.entry.several(field, 'multiples of L')
         lengths = tuple(self.scope.times(t, self.train_length, where) for t in several)
         if len(set(lengths)) < len(lengths):
             raise self.entry.error(field, f'some are the same number of tokens: {lengths}')
         return lengths
+
+    def length(self) -> int:
+        """Tokens of the one length: `target`, or a multiple of L, or the longest of `tokens`."""
+        if 'tokens' in self.entry:
+            return max(self.lengths())
+        return self.scope.length_of(self.entry, self.train_length)
+
+    def chat(self) -> Chat | None:
+        """The chat template beside the run's tokenizer, where the entry asks for `chat`."""
+        if not self.entry.get('chat'):
+            return None
+        file = pathlib.Path(self.run.data.tokenizer)
+        if not file.is_file():
+            raise self.entry.error('chat', f'no chat template is beside the tokenizer {file}')
+        return load_chat(file.parent)
 
     def multiplier(self) -> Multiplier:
         """`multiplier`, or the best of the evaluation that `multiplier_from` names."""
@@ -264,14 +327,25 @@ def scaled(
 class TextSpec(EvalSpec):
     """An evaluation of text: documents, prompts or tasks.
 
+    bos: whether documents and prompts begin with the tokenizer's BOS.
     multiplier: None for the run's own lambda; a number or a grid's best for a uniform one.
-    position: another position encoding than the run was trained with. bos: whether documents and
-    prompts begin with the tokenizer's BOS.
+    position: another position encoding than the run's. turns: digest of the chat template of
+    questions, '' for none.
     """
 
     bos: bool
     multiplier: Multiplier = None
     position: Position | None = None
+    turns: str = ''
+
+    @abc.abstractmethod
+    def found(self, bench: Bench, variables: Variables, **how: Any) -> Records:
+        """The records. how: `log` of finished samples, and `progress`."""
+
+    def measure(self, bench: Bench, folder: pathlib.Path) -> tuple[Records, dict[str, Any]]:
+        variables, more = scaled(bench, self, self.multiplier, self.extent)
+        log, progress = SampleLog(folder / NAME), bench.bar(self.title)
+        return self.found(bench, variables, log=log, progress=progress), more
 
     @property
     def model(self) -> ModelConfig:
@@ -286,23 +360,128 @@ class TextSpec(EvalSpec):
     def own_text(self) -> bool:
         return False
 
-    def measured(self, bench: Bench) -> tuple[Variables, dict[str, Any]]:
-        """The variables that are measured, and what to say of their lambda."""
-        return scaled(bench, self, self.multiplier, self.extent)
+    @property
+    def tokenizer(self) -> Tokenizer:
+        return load_tokenizer(self.run.data.tokenizer)
+
+    @property
+    def chat(self) -> Chat | None:
+        """The template of `turns`."""
+        return load_chat(pathlib.Path(self.run.data.tokenizer).parent) if self.turns else None
 
     def generator(self, bench: Bench, variables: Variables) -> Generator:
         return Generator(self.model, variables, bench.mesh, batch_tokens=bench.batch_tokens)
 
+    def task_rows(self, found: Records) -> list[TableRow]:
+        """A row of every task and of their mean at every length."""
+        tasks = [*map(str, found.coordinates['task'])]
+        mean = found['average'][:, None], found['samples'].sum(axis=1)[:, None]
+        scores = np.concatenate([found['score'], mean[0]], axis=1)
+        samples = np.concatenate([found['samples'], mean[1]], axis=1)
+        return [
+            TableRow(self.kind, task, length, float(scores[k, q]), POINTS, int(samples[k, q]))
+            for q, task in enumerate([*tasks, f'mean of {len(tasks)} tasks'])
+            for k, length in enumerate(found.coordinates['length'].tolist())
+        ]
 
-def of_text(asked: Asked, section: Section, bos: bool | None = None) -> dict[str, Any]:
-    """The fields that evaluations of text share, from an entry and its section. bos: of one whose
-    section does not have it."""
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LengthsOfTextSpec(TextSpec):
+    """An evaluation of text at several lengths, in tokens."""
+
+    lengths: tuple[int, ...]
+
+    @property
+    def extent(self) -> int:
+        return max(self.lengths)
+
+
+class FilesPlan(Protocol):
+    """What an evaluation of the user's files asks. names: of the files, below their folder."""
+
+    @property
+    def names(self) -> list[str]: ...
+
+    def check(self) -> None: ...
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FilesSpec(LengthsOfTextSpec):
+    """An evaluation whose questions are made of files of the user.
+
+    folder: of the files. fingerprint: of their content. limit: samples at most, 0 for all. layout:
+    of the folder, for messages. around: whether lengths leave out what stands around a prompt.
+    """
+
+    folder: str = dataclasses.field(metadata={'identity': False})
+    fingerprint: str = ''
+    limit: int
+    layout: ClassVar[str]
+    around: ClassVar[bool] = False
+
+    @classmethod
+    def from_entry(cls, asked: EvalEntry) -> Self:
+        section = cls.own_section(asked)
+        lengths, common = asked.lengths(), of_text(asked, section)
+        around = before_prompts(asked, common['bos']) if cls.around else 0
+        asked.check_reach(common['position'], max(lengths) + around)
+        folder = folder_of(section, cls.title, cls.layout)
+        limit = count_of(section, 'limit', 0)
+        spec = cls(lengths=lengths, folder=str(folder), limit=limit, **common)
+        with section.reading('folder'):
+            content = folders.identity(cls.kind, folder, spec.plan.names)
+        return dataclasses.replace(spec, fingerprint=digest.of_json([content, *ends_of(asked.run)]))
+
+    @property
+    @abc.abstractmethod
+    def plan(self) -> FilesPlan: ...
+
+    def check(self, bench: Bench) -> None:
+        self.plan.check()
+
+
+def of_text(asked: EvalEntry, section: Section, bos: bool | None = None) -> dict[str, Any]:
+    """The shared fields of evaluations of text, from an entry and its section. bos: for a section
+    without it."""
+    chat = asked.chat()
     return {
         'run': asked.run,
         'bos': bos_of(section, asked.run.data.tokenizer) if bos is None else bos,
         'multiplier': asked.multiplier(),
         'position': asked.position(),
+        'turns': '' if chat is None else digest.of_json([chat.source, chat.tokens]),
     }
+
+
+def before_prompts(asked: EvalEntry, bos: bool) -> int:
+    """Tokens around a prompt, which lengths do not count: a prefix, or the turns of a chat."""
+    tokenizer, chat = load_tokenizer(asked.run.data.tokenizer), asked.chat()
+    return len(prefix_of(tokenizer, bos)) if chat is None else chat.overhead(tokenizer)
+
+
+def folder_of(section: Section, asked_by: str, files: str) -> pathlib.Path:
+    """The section's `folder`. ValueError where it is empty. asked_by: the field, or the evaluation,
+    that needs it. files: what it holds."""
+    folder = section.execution('folder')
+    if not folder:
+        raise ValueError(
+            f'{section.path("folder")} is empty: --config.{section.path("folder")}=FOLDER with the '
+            f'files of {asked_by}, which {USERS} ({files})'
+        )
+    return pathlib.Path(folder)
+
+
+def count_of(section: Section, field: str, default: T) -> int | T:
+    """A whole number above 0, or the default where the field is None or left out."""
+    left_out = field not in section or section.optional(field) is None
+    return default if left_out else section.at_least(field, 1)
+
+
+def answering(spec: TextSpec, sizes: Iterable[tuple[int, int]], rows: Rows) -> Iterator[Program]:
+    """Programs of greedy answers. sizes: tokens of a prompt, and of its answer."""
+    for length, budget in sizes:
+        options, prompt = answers.options(budget, spec.tokenizer), batching.padded_length(length)
+        yield Continuing(spec.model, options, prompt, rows(prompt + budget, Continuing.rules))
 
 
 def ends_of(run: Source) -> list[list[int]]:
@@ -318,11 +497,8 @@ def after_bos(found: Records, what: str) -> str:
 
 
 TEXT_FIELDS = ('multiplier', 'multiplier_from', 'position')
-
-
-def open_log(folder: pathlib.Path) -> SampleLog:
-    """Finished samples of the evaluation whose records go into `folder`."""
-    return SampleLog(folder / NAME)
+ASKING_FIELDS = ('tokens', 'chat', *TEXT_FIELDS)  # of evaluations that ask questions
+POINTS = 'points of 100'
 
 
 def most_rows(batch_tokens: int, mesh: Any) -> Rows:

@@ -12,12 +12,12 @@ from experiments.bench import Bench
 from experiments.evaluations import task_examples
 from experiments.evaluations.base import (
     TEXT_FIELDS,
-    Asked,
+    EvalEntry,
     Rows,
     TextSpec,
+    count_of,
     first_run,
     of_text,
-    open_log,
 )
 from experiments.programs import Continuing, Program, Scoring
 from experiments.runs import Source
@@ -27,19 +27,20 @@ from nope.evals import batching, exact_match
 from nope.evals.generation import Options
 from nope.records import Records
 from nope.runtime.errors import FieldError, describe
+from nope.variables import Variables
 
 REFUSED, WRONG = LONGER = ('refused', 'wrong')
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ExactMatchSpec(TextSpec):
-    """Exact match by length (`nope.evals.exact_match`, arXiv 2305.19466), inside the lengths of
-    training on validation examples and beyond them on the test's; with a scratchpad also how that
-    is.
+    """Exact match by length (`nope.evals.exact_match`, arXiv 2305.19466), with a scratchpad also
+    how that is. Lengths of training have validation examples, longer ones those of the test.
 
-    tests: examples of each length; None for all. limit: tokens of a prompt and its answer. longer:
-    'refused', or 'wrong', what an example is that has more. reach: greatest length of the tests;
-    None for that of the task, 2 L of most. typed: path of the limit.
+    tests: examples of each length; None for all.
+    limit: tokens of a prompt and its answer. longer: 'refused' or 'wrong', an example with more.
+    reach: greatest length of the tests. None is that of the task, 2 L of most.
+    typed: path of the limit.
     """
 
     tests: int | None
@@ -52,19 +53,18 @@ class ExactMatchSpec(TextSpec):
     kind = 'exact_match'
     of_tasks = True
     fields = ('exact_match', *TEXT_FIELDS)
+    title = 'exact match'
 
     @classmethod
-    def from_entry(cls, asked: Asked) -> Self:
+    def from_entry(cls, asked: EvalEntry) -> Self:
         section = asked.section('exact_match')
-        tests = None if section.optional('tests') is None else section.at_least('tests', 1)
+        tests = count_of(section, 'tests', None)
         common = of_text(asked, section, bos=False)  # an example is what its task says
         limit = section.at_least('limit', 2)
         asked.check_reach(common['position'], limit)
         longer = section.choice('longer', LONGER)
         typed = section.path('limit')
-        reach = section.optional('reach') if 'reach' in section else None
-        if reach is not None:
-            section.at_least('reach', 1)
+        reach = count_of(section, 'reach', None)
         data = first_run(asked.run).data
         assert isinstance(data, TaskData)  # `of_tasks` says so
         try:
@@ -107,14 +107,11 @@ class ExactMatchSpec(TextSpec):
             raise ValueError(f'task.validation: {exact_match.no_validation(self.task_data)}')
 
     def measure(self, bench: Bench, folder: pathlib.Path) -> tuple[Records, dict[str, Any]]:
-        variables, more = self.measured(bench)
-        found = exact_match.run(
-            self.generator(bench, variables),
-            self._asked(),
-            open_log(folder),
-            progress=bench.bar('exact match'),
-        )
+        found, more = super().measure(bench, folder)
         return found, more | facts.of_best(self.run, bench.best(self.run))
+
+    def found(self, bench: Bench, variables: Variables, **how: Any) -> Records:
+        return exact_match.run(self.generator(bench, variables), self._asked(), **how)
 
     def programs(self, rows: Rows) -> Iterator[Program]:
         yield Scoring(self.model, self.limit, rows(self.limit, Scoring.rules), self.limit)

@@ -13,18 +13,19 @@ from experiments.bench import Bench
 from experiments.config import USERS, Section
 from experiments.evaluations.base import (
     TEXT_FIELDS,
-    Asked,
+    EvalEntry,
     Rows,
     TextSpec,
+    count_of,
     ends_of,
     of_text,
-    open_log,
 )
 from experiments.programs import Program, Scoring
-from nope.data import digest, load_tokenizer
+from nope.data import digest
 from nope.data.sources import folders
 from nope.evals import harness
 from nope.records import Records
+from nope.variables import Variables
 
 HUB = 'hub'  # of `files`: data sets are downloaded
 
@@ -34,9 +35,11 @@ class HarnessSpec(TextSpec):
     """Tasks of lm_eval (`nope.evals.harness`).
 
     files: folder of the tasks' data, '' for the hub. include: folder of task files, or ''.
-    fingerprint: of the content of both. limit: documents of each task at most, 0 for all. beyond:
-    answers that are longer than the window are read whole. typed: paths of the fields of `window`
-    and `beyond`.
+    fingerprint: of the content of both.
+
+    limit: documents of each task at most, 0 for all.
+    beyond: longer answers than the window are read whole.
+    typed: paths of the fields of `window` and `beyond`.
     """
 
     tasks: tuple[str, ...]
@@ -49,9 +52,10 @@ class HarnessSpec(TextSpec):
     typed: tuple[str, str] = dataclasses.field(compare=False, metadata={'identity': False})
     kind = 'harness'
     fields = ('window', 'harness', *TEXT_FIELDS)
+    title = 'tasks'
 
     @classmethod
-    def from_entry(cls, asked: Asked) -> Self:
+    def from_entry(cls, asked: EvalEntry) -> Self:
         section = asked.section('harness')
         common = of_text(asked, section)
         names = section.names('tasks') or tuple(harness.TASKS)
@@ -76,7 +80,7 @@ class HarnessSpec(TextSpec):
                 ]
             ),
             window=window,
-            limit=0 if section.optional('limit') is None else section.at_least('limit', 1),
+            limit=count_of(section, 'limit', 0),
             beyond=section['beyond'],
             typed=(asked.entry.path('window'), section.path('beyond')),
             **common,
@@ -87,18 +91,15 @@ class HarnessSpec(TextSpec):
         return self.window
 
     def check(self, bench: Bench) -> None:
-        tokenizer = load_tokenizer(self.run.data.tokenizer)
+        include, local = _folder(self.include), _folder(self.files)
         loaded = harness.check(
-            self.tasks,
-            tokenizer,
-            bos=self.bos,
-            include=_folder(self.include),
-            data=_folder(self.files),
+            self.tasks, self.tokenizer, bos=self.bos, include=include, data=local
         )
         most = self.model.longest if self.beyond else self.window
         if most is not None:
             tasks, limit = loaded['tasks'], self.limit or None
-            self._check_endings(harness.longest_endings(tasks, tokenizer, over=most, limit=limit))
+            found = harness.longest_endings(tasks, self.tokenizer, over=most, limit=limit)
+            self._check_endings(found)
 
     def _check_endings(self, found: Sequence[harness.Ending]) -> None:
         """ValueError for answers that do not fit the window, or the positions of the model."""
@@ -120,22 +121,19 @@ class HarnessSpec(TextSpec):
             'answers whole'
         )
 
-    def measure(self, bench: Bench, folder: pathlib.Path) -> tuple[Records, dict[str, Any]]:
-        variables, more = self.measured(bench)
-        found = harness.run(
+    def found(self, bench: Bench, variables: Variables, **how: Any) -> Records:
+        return harness.run(
             self.tasks,
             self.generator(bench, variables),
-            load_tokenizer(self.run.data.tokenizer),
+            self.tokenizer,
             window=self.window,
             bos=self.bos,
             beyond=self.beyond,
             limit=self.limit or None,
-            log=open_log(folder),
-            progress=bench.bar('tasks'),
             include=_folder(self.include),
             data=_folder(self.files),
+            **how,
         )
-        return found, more
 
     def programs(self, rows: Rows) -> Iterator[Program]:
         yield Scoring(self.model, self.extent, rows(self.extent, Scoring.rules))
@@ -172,9 +170,9 @@ def _content(path: str, patterns: tuple[str, ...]) -> Any:
         return None
     found = {p for pattern in patterns for p in folder.rglob(pattern) if p.is_file()}
     within = [p.relative_to(folder) for p in found]
-    names = sorted(p.as_posix() for p in within if not any(map(_passing, p.parts)))
+    names = sorted(
+        path.as_posix()
+        for path in within
+        if not any(part.startswith('.') or part == '__pycache__' for part in path.parts)
+    )
     return folders.identity('files', folder, names)
-
-
-def _passing(part: str) -> bool:
-    return part.startswith('.') or part == '__pycache__'

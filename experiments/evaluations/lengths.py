@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import pathlib
 from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 from experiments.bench import Bench
-from experiments.evaluations.base import Asked, Rows, measured_model
+from experiments.evaluations.base import EvalEntry, Rows, measured_model
 from experiments.evaluations.multiplier_grid import GridSpec
-from experiments.evaluations.windows import WindowSpec, blocks, execution, said, windows
+from experiments.evaluations.windows import WindowSpec, windows
 from experiments.programs import Evaluation, Program
 from experiments.runs import text_of
+from nope.data import EvalBlocks
 from nope.evals import lengths
 from nope.evals.multiplier_grid import Grid
 from nope.model import ModelConfig
@@ -33,10 +33,11 @@ class LengthsSpec(WindowSpec):
     position: Position | None = None
     tail: int | None = None
     kind = 'lengths'
+    title = 'loss by length'
     fields = ('times', 'evaluation', 'grid', 'position', 'tail')
 
     @classmethod
-    def from_entry(cls, asked: Asked) -> Self:
+    def from_entry(cls, asked: EvalEntry) -> Self:
         measured = asked.lengths()
         longest, position = max(measured), asked.position()
         asked.check_reach(position, longest)
@@ -61,9 +62,7 @@ class LengthsSpec(WindowSpec):
     def reach(self) -> str:
         return 'up to '
 
-    def measure(self, bench: Bench, folder: pathlib.Path) -> tuple[Records, dict[str, Any]]:
-        del folder
-        read = blocks(bench, self.run, self.windows)
+    def found(self, bench: Bench, read: EvalBlocks, **how: Any) -> tuple[Records, dict[str, Any]]:
         chosen = [bench.best_multiplier(grid) for grid in self.grids]
         multipliers = chosen or [None] * len(self.lengths)
         found = lengths.run(
@@ -74,10 +73,9 @@ class LengthsSpec(WindowSpec):
             of_document=read.of_document,
             tail=self.tail or max(self.run.train_length // 2, 1),
             prefix=text_of(self.run).prefix,
-            progress=bench.bar('loss by length'),
-            **execution(bench, self.windows),
+            **how,
         )
-        return found, said(read) | ({} if self.tail is None else {'tail': self.tail})
+        return found, {} if self.tail is None else {'tail': self.tail}
 
     def programs(self, rows: Rows) -> Iterator[Program]:
         for length in self.lengths:
@@ -85,7 +83,7 @@ class LengthsSpec(WindowSpec):
             yield Evaluation(self.model, False, length, batch, resampled=True)
 
 
-def _grids(asked: Asked, measured: tuple[int, ...]) -> tuple[GridSpec, ...]:
+def _grids(asked: EvalEntry, measured: tuple[int, ...]) -> tuple[GridSpec, ...]:
     """Grids that choose the multiplier of every length on other windows; none without `grid`."""
     if 'grid' not in asked.entry:
         return ()

@@ -5,19 +5,22 @@ from __future__ import annotations
 import dataclasses
 import pathlib
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from experiments.bench import Bench
-from experiments.config import USERS, Section
+from experiments.config import Section
 from experiments.evaluations.base import (
-    TEXT_FIELDS,
-    Asked,
+    ASKING_FIELDS,
+    POINTS,
+    EvalEntry,
     Rows,
+    TableRow,
     TextSpec,
     after_bos,
+    count_of,
     ends_of,
+    folder_of,
     of_text,
-    open_log,
 )
 from experiments.programs import Continuing, Program
 from nope.data import digest, load_tokenizer
@@ -26,6 +29,9 @@ from nope.evals import batching, longbench
 from nope.evals.generation import Options
 from nope.evals.longbench.prompts import check_settings
 from nope.records import Records
+from nope.variables import Variables
+
+FOUND = 'found'  # of `datasets`
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -33,8 +39,10 @@ class LongbenchSpec(TextSpec):
     """LongBench (`nope.evals.longbench`).
 
     folder: of its files. fingerprint: of their content. limit: samples of each data set at most, 0
-    for all. max_length: tokens of a prompt. window: of a prompt and its answer,
-    unless they may go beyond it.
+    for all.
+
+    max_length: tokens of a prompt. window: of a prompt and its answer, unless they may go beyond.
+    In a section, the datasets 'found' are those whose files are in the folder.
     """
 
     folder: str = dataclasses.field(metadata={'identity': False})
@@ -46,28 +54,45 @@ class LongbenchSpec(TextSpec):
     beams: int
     beyond: bool
     kind = 'longbench'
-    fields = ('window', 'longbench', *TEXT_FIELDS)
+    fields = ('window', 'longbench', *ASKING_FIELDS)
+    command = 'longbench:FOLDER'
+    defaults: ClassVar = {
+        'folder': '',
+        'datasets': ('found',),
+        'limit': None,
+        'max_length': None,
+        'beams': 5,
+        'bos': None,
+        'beyond': False,
+    }
+    title = 'LongBench'
 
     @classmethod
-    def from_entry(cls, asked: Asked) -> Self:
-        section = asked.section('longbench')
+    def from_entry(cls, asked: EvalEntry) -> Self:
+        section = cls.own_section(asked)
         common = of_text(asked, section)
-        names = section.names('datasets', longbench.DATASETS) or tuple(longbench.DATASETS)
-        folder = pathlib.Path(_folder(section, names))
+        every, found = tuple(longbench.DATASETS), (*longbench.DATASETS, FOUND)
+        given = section.names('datasets', found)
+        names = every if FOUND in given else given or every
+        each = (
+            f'NAME.jsonl for each of {section.path("datasets")} ({", ".join(names)}), as published'
+        )
+        folder = folder_of(section, 'LongBench', each)
+        asked_names = longbench.found_in(folder) if FOUND in given else names
         with section.reading('folder', asked_by='datasets'):
-            longbench.check(folder, names)
-        window = asked.window()
+            longbench.check(folder, asked_names)
+        window = max(asked.lengths()) if 'tokens' in asked.entry else asked.window()
         asked.check_reach(common['position'], window)
         max_length, beyond = _max_length(asked, section, names, window), section['beyond']
         if beyond:
             asked.check_reach(common['position'], max_length + _longest_answer(names))
-        content = folders.identity('longbench', folder, [f'{name}.jsonl' for name in names])
+        content = folders.identity('longbench', folder, [f'{name}.jsonl' for name in asked_names])
         ends = ends_of(asked.run)
         return cls(
             folder=str(folder),
             fingerprint=digest.of_json([content, *ends] if ends else content),
-            datasets=names,
-            limit=0 if section.optional('limit') is None else section.at_least('limit', 1),
+            datasets=asked_names,
+            limit=count_of(section, 'limit', 0),
             max_length=max_length,
             window=window,
             beyond=beyond,
@@ -80,23 +105,32 @@ class LongbenchSpec(TextSpec):
         return self.window
 
     def check(self, bench: Bench) -> None:
-        check_settings(load_tokenizer(self.run.data.tokenizer), self.max_length, self.bos)
+        check_settings(self.tokenizer, self.max_length, self.bos)
 
-    def measure(self, bench: Bench, folder: pathlib.Path) -> tuple[Records, dict[str, Any]]:
-        variables, more = self.measured(bench)
-        samples = longbench.read(pathlib.Path(self.folder), self.datasets, self.limit or None)
-        found = longbench.run(
+    def found(self, bench: Bench, variables: Variables, **how: Any) -> Records:
+        return longbench.run(
             self.generator(bench, variables),
-            load_tokenizer(self.run.data.tokenizer),
-            samples,
+            self.tokenizer,
+            longbench.read(pathlib.Path(self.folder), self.datasets, self.limit or None),
             max_length=self.max_length,
             beams=self.beams,
-            log=open_log(folder),
             bos=self.bos,
+            chat=self.chat,
             window=None if self.beyond else self.window,
-            progress=bench.bar('LongBench'),
+            **how,
         )
-        return found, more
+
+    def rows(self, found: Records) -> list[TableRow]:
+        names = [*map(str, found.coordinates['dataset'])]
+        samples = found['samples'].tolist()
+        of = f'mean of {len(names)} of {len(longbench.DATASETS)} data sets'
+        rows = zip(
+            [*names, of],
+            [*found['score'].tolist(), found.attributes['average']],
+            [*samples, sum(samples)],
+            strict=True,
+        )
+        return [TableRow(self.kind, what, self.window, x, POINTS, n) for what, x, n in rows]
 
     def programs(self, rows: Rows) -> Iterator[Program]:
         options = Options(new_tokens=_longest_answer(self.datasets), beams=self.beams)
@@ -113,33 +147,22 @@ class LongbenchSpec(TextSpec):
         return 'LongBench', f'{samples:,} prompts of up to {length}, {search}{began}'
 
 
-def _folder(section: Section, names: tuple[str, ...]) -> str:
-    """Folder of the files of data sets. ValueError where none is given."""
-    folder = section.execution('folder')
-    if not folder:
-        raise ValueError(
-            f'{section.path("folder")} is empty: --config.longbench.folder=FOLDER with the files '
-            f'of LongBench, which {USERS}: NAME.jsonl for each of {section.path("datasets")} ('
-            + ', '.join(names)
-            + '), as in the published archive'
-        )
-    return folder
-
-
 def _longest_answer(names: tuple[str, ...]) -> int:
     """Tokens that a data set's answers may have, at most."""
     return max(longbench.DATASETS[name].new_tokens for name in names)
 
 
-def _max_length(asked: Asked, section: Section, names: tuple[str, ...], window: int) -> int:
+def _max_length(asked: EvalEntry, section: Section, names: tuple[str, ...], window: int) -> int:
     """Tokens of a prompt: as asked, or by the rule of the window."""
-    field = section.path('max_length')
+    field, chat = section.path('max_length'), asked.chat()
+    turns = 0 if chat is None else chat.overhead(load_tokenizer(asked.run.data.tokenizer))
+    said = 'tokens' if 'tokens' in asked.entry else 'window'
     if section.optional('max_length') is None:
         try:
-            max_length = longbench.prompt_budget(window, names)
+            max_length = longbench.prompt_budget(window - turns, names)
         except ValueError as error:
             raise ValueError(
-                f'{asked.entry.path("window")} is too short for answers of '
+                f'{asked.entry.path(said)} is too short for answers of '
                 f'{section.path("datasets")}: {error}. Accepted too: {field} with '
                 f'{section.path("beyond")}=True'
             ) from error

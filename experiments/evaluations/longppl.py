@@ -3,63 +3,81 @@
 from __future__ import annotations
 
 import dataclasses
-import pathlib
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from experiments import facts
 from experiments.bench import Bench
-from experiments.config import Section
 from experiments.evaluations.base import (
     TEXT_FIELDS,
-    Asked,
+    EvalEntry,
+    LengthsOfTextSpec,
     Rows,
-    TextSpec,
+    TableRow,
     after_bos,
+    count_of,
     of_text,
-    open_log,
 )
-from experiments.evaluations.perplexity import corpus_of
+from experiments.evaluations.texts import Corpus, corpus_of, open_corpus
 from experiments.programs import Program, Scoring
 from experiments.runs import Source
-from nope.data import DataConfig, TaskData, load_tokenizer
-from nope.data.documents import Documents, open_documents
+from nope.data import TaskData, load_tokenizer
+from nope.data.documents import Documents
 from nope.data.spans import encode_spans
 from nope.evals import longppl
 from nope.evals.generation import Generator
 from nope.evals.longppl import Evaluator, Rule
 from nope.records import Records
 from nope.runtime.amounts import amount
+from nope.variables import Variables
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class LongpplSpec(TextSpec):
+class LongpplSpec(LengthsOfTextSpec):
     """LongPPL (`nope.evals.longppl`).
 
     corpus: one source, read with the run's tokenizer. lengths: tokens of the texts. budget: tokens
-    of all texts of a length. evaluator: the model that says which tokens are key; None for the
+    of all texts of a length. evaluator: the model that chooses the key tokens; None for the
     run itself.
     """
 
-    corpus: DataConfig
+    corpus: Corpus
     split: str
-    lengths: tuple[int, ...]
     rule: Rule
     budget: int
     evaluator: Source | None = None
     kind = 'longppl'
-    fields = ('times', 'corpus', 'evaluator', 'longppl', *TEXT_FIELDS)
+    fields = ('times', 'tokens', 'corpus', 'evaluator', 'longppl', *TEXT_FIELDS)
+    command = 'longppl:PATH'
+    defaults: ClassVar = {
+        'short': None,
+        'stride': None,
+        'gain': 2.0,
+        'ceiling': 2.0,
+        'budget': 262144,
+        'bos': None,
+    }
+    title = 'LongPPL'
 
     @classmethod
-    def from_entry(cls, asked: Asked) -> Self:
-        section = asked.section('longppl')
+    def from_entry(cls, asked: EvalEntry) -> Self:
+        section = cls.own_section(asked)
         common = of_text(asked, section)
         measured = asked.lengths()
         asked.check_reach(common['position'], max(measured))
-        rule = _rule(section, asked.train_length)
+        short, field = asked.train_length, 'times'
+        if 'tokens' in asked.entry:
+            half, field = min(measured) // 2, 'tokens'
+            short = max(min(short or half, half), 1)
+        rule = Rule(
+            short=count_of(section, 'short', short),
+            stride=count_of(section, 'stride', max(short // 4, 1)),
+            gain=section.finite('gain', positive=True),
+            ceiling=section.finite('ceiling', positive=True),
+        )
         if min(measured) <= rule.short:
             raise asked.entry.error(
-                'times', f'texts are longer than the short context, {rule.short} tokens'
+                field, f'texts are longer than the short context, {rule.short} tokens'
             )
         corpus, split = corpus_of(asked)
         return cls(
@@ -73,10 +91,6 @@ class LongpplSpec(TextSpec):
         )
 
     @property
-    def extent(self) -> int:
-        return max(self.lengths)
-
-    @property
     def read_split(self) -> str:
         return self.split
 
@@ -87,21 +101,18 @@ class LongpplSpec(TextSpec):
             for source in (self.run, self.evaluator):
                 encode_spans(load_tokenizer(source.data.tokenizer), '')
 
-    def measure(self, bench: Bench, folder: pathlib.Path) -> tuple[Records, dict[str, Any]]:
-        variables, more = self.measured(bench)
-        found = longppl.run(
+    def found(self, bench: Bench, variables: Variables, **how: Any) -> Records:
+        return longppl.run(
             self.generator(bench, variables),
-            load_tokenizer(self.run.data.tokenizer),
+            self.tokenizer,
             self._documents(bench),
             self.lengths,
             self.rule,
             budget=self.budget,
-            log=open_log(folder),
             evaluator=self._evaluator(bench),
             batch_size=max(bench.batch_tokens // max(self.lengths), 1),
-            progress=bench.bar('LongPPL'),
+            **how,
         )
-        return found, more
 
     def programs(self, rows: Rows) -> Iterator[Program]:
         window = self.rule.short + self.rule.stride
@@ -120,8 +131,21 @@ class LongpplSpec(TextSpec):
             + after_bos(found, 'context')
         )
 
+    def rows(self, found: Records) -> list[TableRow]:
+        """LongPPL by length, NaN where no token is a key token, and how many there are."""
+        lengths, texts = found.coordinates['length'].tolist(), found['documents'].tolist()
+        return [
+            TableRow(self.kind, what, n, float(found[value][k]), unit, texts[k], int(found[of][k]))
+            for what, value, unit, of in (
+                ('key tokens', 'longppl', 'perplexity', 'key_tokens'),
+                ('number of key tokens', 'key_tokens', 'tokens', 'tokens'),
+            )
+            for k, n in enumerate(lengths)
+        ]
+
     def _documents(self, bench: Bench) -> Documents:
-        return open_documents(self.corpus, split=self.split, cache=bench.cache, bos=self.bos)
+        how = {'bos': self.bos, 'once': True}
+        return open_corpus(self.corpus, self.split, self.run.data.tokenizer, bench.cache, **how)
 
     def _evaluator(self, bench: Bench) -> Evaluator | None:
         if self.evaluator is None:
@@ -132,18 +156,7 @@ class LongpplSpec(TextSpec):
         return Evaluator(generator, tokenizer, facts.describe_model(model))
 
 
-def _rule(section: Section, train_length: int) -> Rule:
-    """Short contexts of L in steps of L / 4, or as asked."""
-    short, stride = train_length, max(train_length // 4, 1)
-    if section.optional('short') is not None:
-        short = section.at_least('short', 1)
-    if section.optional('stride') is not None:
-        stride = section.at_least('stride', 1)
-    gain, ceiling = (section.finite(name, positive=True) for name in ('gain', 'ceiling'))
-    return Rule(short, stride, gain, ceiling)
-
-
-def _evaluator(asked: Asked) -> Source | None:
+def _evaluator(asked: EvalEntry) -> Source | None:
     """The run that says which tokens are key; None where it is the one that is measured."""
     name = asked.entry.named('evaluator', 'a run')
     if name is None:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import pathlib
 from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 from experiments.bench import Bench
-from experiments.evaluations.base import Asked, Rows, uniform_form
+from experiments.evaluations.base import EvalEntry, Rows, uniform_form
 from experiments.evaluations.steps import kept_step
-from experiments.evaluations.windows import WindowSpec, blocks, execution, said, windows
+from experiments.evaluations.windows import WindowSpec, windows
 from experiments.programs import Evaluation, Program
 from experiments.runs import MultiplierChoice
+from nope.data import EvalBlocks
 from nope.evals import multiplier_grid
 from nope.evals.multiplier_grid import Grid
 from nope.model import ModelConfig
@@ -26,10 +26,11 @@ class GridSpec(WindowSpec, MultiplierChoice):
     grid: Grid
     step: int | None = None
     kind = 'multiplier_grid'
+    title = 'multiplier grid'
     fields = ('times', 'target', 'step_share', 'grid')
 
     @classmethod
-    def from_entry(cls, asked: Asked) -> Self:
+    def from_entry(cls, asked: EvalEntry) -> Self:
         section = asked.section('grid')
         length = asked.scope.length_of(asked.entry, asked.train_length)
         asked.check_reach(None, length)
@@ -57,19 +58,11 @@ class GridSpec(WindowSpec, MultiplierChoice):
     def measured_step(self) -> int | None:
         return self.step
 
-    def measure(self, bench: Bench, folder: pathlib.Path) -> tuple[Records, dict[str, Any]]:
-        del folder
-        read = blocks(bench, self.run, self.windows)
-        found = multiplier_grid.run(
-            self.model,
-            bench.variables(self.run, self.step),
-            read.tokens,
-            self.grid,
-            train_length=self.run.train_length,
-            progress=bench.bar('multiplier grid'),
-            **execution(bench, self.windows),
-        )
-        return found, said(read)
+    def found(self, bench: Bench, read: EvalBlocks, **how: Any) -> tuple[Records, dict[str, Any]]:
+        variables, length = bench.variables(self.run, self.step), self.run.train_length
+        return multiplier_grid.run(
+            self.model, variables, read.tokens, self.grid, train_length=length, **how
+        ), {}
 
     def programs(self, rows: Rows) -> Iterator[Program]:
         length = self.windows.length

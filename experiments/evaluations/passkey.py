@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
-import pathlib
 from collections.abc import Iterator, Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from experiments.bench import Bench
 from experiments.evaluations.base import (
-    TEXT_FIELDS,
-    Asked,
+    ASKING_FIELDS,
+    EvalEntry,
     Rows,
+    TableRow,
     TextSpec,
     after_bos,
     of_text,
-    open_log,
 )
 from experiments.programs import Program, Scoring
 from experiments.runs import text_of
-from nope.data import load_tokenizer
 from nope.data.templates import FILLER, HAYSTACKS, NAMES, TEMPLATES, TEXT
 from nope.evals import passkey
 from nope.evals.passkey import cells, keys, needles
 from nope.records import Records
 from nope.runtime.seeds import RULE, is_seed
+from nope.variables import Variables
 
 NEEDLES = {'needles': 1, 'alike': False, 'haystack': FILLER}
 TEXT_SPLIT = 'validation'
@@ -37,11 +36,14 @@ class PasskeySpec(TextSpec):
     """Passkey retrieval (`nope.evals.passkey.retrieval`, arXiv 2404.12224), and of several keys or
     in real text (`nope.evals.passkey.needles`).
 
-    template: name of the prompt's pieces. max_length: tokens of the longest prompt. window: tokens
-    up to which the model's context reaches. plan_seed: of positions and keys. tests: prompts of
-    each length and depth. lengths: in tokens, in place of the plan's 16 equal steps to max_length.
-    needles: keys of a prompt, named where there are several. alike: whether the others have four
-    digits of the one that is asked for. haystack: 'filler', or 'text' of the run's own data.
+    template: name of the prompt's pieces.
+    max_length: tokens of the longest prompt. window: tokens that the model's context reaches.
+    plan_seed: of positions and keys. tests: prompts of each length and depth.
+
+    lengths: in tokens, in place of the plan's 16 equal steps to max_length.
+    needles: keys of a prompt. Several have names.
+    alike: whether the others have four digits of the one that is asked for.
+    haystack: 'filler', or 'text' of the run's own data.
     """
 
     task: str = dataclasses.field(default='passkey', init=False)
@@ -55,11 +57,14 @@ class PasskeySpec(TextSpec):
     alike: bool = False
     haystack: str = FILLER
     kind = 'passkey'
-    fields = ('times', 'lengths', *NEEDLES, 'window', 'passkey', *TEXT_FIELDS)
+    fields = ('times', 'lengths', *NEEDLES, 'window', 'passkey', *ASKING_FIELDS)
+    command = 'passkey'
+    defaults: ClassVar = {'template': 'paper', 'seed': 42, 'tests': 10, 'bos': None}
+    title = 'passkey'
 
     @classmethod
-    def from_entry(cls, asked: Asked) -> Self:
-        section = asked.section('passkey')
+    def from_entry(cls, asked: EvalEntry) -> Self:
+        section = cls.own_section(asked)
         common = of_text(asked, section)
         lengths = _lengths(asked)
         max_length = max(lengths) if lengths else asked.times('times', 2.0)
@@ -71,16 +76,19 @@ class PasskeySpec(TextSpec):
         spec = cls(
             template=section.choice('template', TEMPLATES),
             max_length=max_length,
-            window=asked.window(),
+            window=asked.window() or max_length,
             plan_seed=section['seed'],
             tests=section['tests'],
             lengths=lengths,
             **_needles(asked),
             **common,
         )
+        field = 'tokens' if 'tokens' in asked.entry else 'lengths'
         if lengths and min(lengths) < spec.shortest:
             rule = f'a prompt without filler and its answer take {spec.shortest} tokens'
-            raise asked.entry.error('lengths', rule)
+            raise asked.entry.error(field, rule)
+        if spec.turns and not spec.is_protocol:
+            raise asked.entry.error('chat', 'accepted with one key in filler')
         return spec
 
     @property
@@ -105,25 +113,26 @@ class PasskeySpec(TextSpec):
     @property
     def shortest(self) -> int:
         """Tokens of a prompt without filler and its answer."""
-        tokenizer, template = load_tokenizer(self.run.data.tokenizer), TEMPLATES[self.template]
+        template = TEMPLATES[self.template]
         if self.is_protocol:
-            return passkey.shortest(template, tokenizer, self.bos)
+            return passkey.shortest(template, self.tokenizer, self.bos, chat=self.chat)
         template = needles.form(template, self.needles)
-        return needles.shortest(template, tokenizer, self.bos, self.needles)
+        return needles.shortest(template, self.tokenizer, self.bos, self.needles)
 
     def check(self, bench: Bench) -> None:
         self._plan(bench)
 
-    def measure(self, bench: Bench, folder: pathlib.Path) -> tuple[Records, dict[str, Any]]:
-        variables, more = self.measured(bench)
-        found = passkey.run(
-            self.generator(bench, variables),
-            self._plan(bench),
-            open_log(folder),
-            window=self.window,
-            progress=bench.bar('passkey'),
-        )
-        return found, more
+    def found(self, bench: Bench, variables: Variables, **how: Any) -> Records:
+        generator, plan = self.generator(bench, variables), self._plan(bench)
+        return passkey.run(generator, plan, window=self.window, **how)
+
+    def rows(self, found: Records) -> list[TableRow]:
+        accuracy, lengths = found['accuracy'], found.coordinates['length'].tolist()
+        keys = accuracy.shape[1] * found.attributes['tests']
+        return [
+            TableRow(self.kind, 'keys repeated', length, float(share), '%', keys)
+            for length, share in zip(lengths, 100 * accuracy.mean(axis=1), strict=True)
+        ]
 
     def programs(self, rows: Rows) -> Iterator[Program]:
         for length in self.lengths or (self.extent,):
@@ -139,15 +148,10 @@ class PasskeySpec(TextSpec):
         return what, f'{facts["tests"]:,} for each length and depth{after_bos(found, "prompt")}'
 
     def _plan(self, bench: Bench) -> passkey.Plan:
-        given = (
-            TEMPLATES[self.template],
-            load_tokenizer(self.run.data.tokenizer),
-            self.max_length,
-            self.plan_seed,
-        )
+        given = TEMPLATES[self.template], self.tokenizer, self.max_length, self.plan_seed
         common: dict[str, Any] = {'bos': self.bos, 'tests': self.tests, 'lengths': self.lengths}
         if self.is_protocol:
-            return passkey.plan(*given, **common)
+            return passkey.plan(*given, **common, chat=self.chat)
         return needles.plan(
             *given, **common, needles=self.needles, alike=self.alike, texts=self._texts(bench)
         )
@@ -172,9 +176,11 @@ class PasskeySpec(TextSpec):
         return found.tokens
 
 
-def _lengths(asked: Asked) -> tuple[int, ...]:
+def _lengths(asked: EvalEntry) -> tuple[int, ...]:
     """Chosen lengths in tokens; none where the entry has no `lengths`. ValueError where it has
     `times` as well."""
+    if 'tokens' in asked.entry:
+        return asked.lengths()
     if 'lengths' not in asked.entry:
         return ()
     if 'times' in asked.entry:
@@ -183,7 +189,7 @@ def _lengths(asked: Asked) -> tuple[int, ...]:
     return asked.lengths('lengths')
 
 
-def _needles(asked: Asked) -> dict[str, Any]:
+def _needles(asked: EvalEntry) -> dict[str, Any]:
     """The entry's fields of NEEDLES, or their defaults. ValueError for what does not fit."""
     entry = asked.entry
     found = {field: entry.get(field, default) for field, default in NEEDLES.items()}

@@ -3,34 +3,33 @@
 from __future__ import annotations
 
 import dataclasses
-import pathlib
 from collections.abc import Iterator, Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from experiments.bench import Bench
-from experiments.config import Section
 from experiments.evaluations.base import (
     TEXT_FIELDS,
-    Asked,
+    EvalEntry,
+    LengthsOfTextSpec,
     Rows,
-    TextSpec,
+    TableRow,
     after_bos,
+    count_of,
     of_text,
-    open_log,
 )
+from experiments.evaluations.texts import Corpus, corpus_of, open_corpus
 from experiments.programs import Program, SlidingWindows
-from nope import data
-from nope.data import SPLITS, DataConfig
-from nope.data.documents import Documents, open_documents
+from nope.data.documents import Documents
 from nope.evals import sliding
 from nope.records import Records
 from nope.runtime.amounts import amount
+from nope.variables import Variables
 
-CORPUS = {'source': '', 'field': 'text', 'record_length': None, 'split': 'test'}
+MOST_STRIDE = 128  # of lengths in tokens, where nothing says the stride
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class PerplexitySpec(TextSpec):
+class PerplexitySpec(LengthsOfTextSpec):
     """Perplexity in sliding windows (`nope.evals.sliding`).
 
     corpus: one source, read with the run's tokenizer. lengths: of the windows. stride: tokens
@@ -38,29 +37,32 @@ class PerplexitySpec(TextSpec):
     before each document and not in every window, and each length scores tokens of its own.
     """
 
-    corpus: DataConfig
+    corpus: Corpus
     split: str
-    lengths: tuple[int, ...]
     stride: int
     budget: int
     published: bool = True
     kind = 'perplexity'
-    fields = ('times', 'corpus', 'perplexity', *TEXT_FIELDS)
+    fields = ('times', 'tokens', 'corpus', 'perplexity', *TEXT_FIELDS)
+    command = 'perplexity:PATH'
+    defaults: ClassVar = {'stride': None, 'budget': 32768, 'bos': None, 'published': False}
+    title = 'perplexity'
 
     @classmethod
-    def from_entry(cls, asked: Asked) -> Self:
-        section = asked.section('perplexity')
-        common = of_text(asked, section)
-        measured = asked.lengths() if 'times' in asked.entry else (asked.train_length,)
+    def from_entry(cls, asked: EvalEntry) -> Self:
+        section = cls.own_section(asked)
+        common, tokens = of_text(asked, section), 'tokens' in asked.entry
+        some = tokens or 'times' in asked.entry
+        measured = asked.lengths() if some else (asked.train_length,)
         asked.check_reach(common['position'], max(measured))
-        stride = max(asked.train_length // 8, 1)
-        if section.optional('stride') is not None:
-            stride = section.at_least('stride', 1)
+        eighth = max((max(measured) if tokens else asked.train_length) // 8, 1)
+        stride = count_of(section, 'stride', min(eighth, MOST_STRIDE) if tokens else eighth)
         if stride >= min(measured):
             rule = f'windows of {min(measured)} tokens are to be longer than the stride, {stride}'
             if section.optional('stride') is not None:
                 raise section.error('stride', rule)
-            raise asked.entry.error('times', f'{rule}, an eighth of L')
+            of = 'the longest' if tokens else 'L'
+            raise asked.entry.error('tokens' if tokens else 'times', f'{rule}, an eighth of {of}')
         corpus, split = corpus_of(asked)
         return cls(
             corpus=corpus,
@@ -71,10 +73,6 @@ class PerplexitySpec(TextSpec):
             published=section['published'],
             **common,
         )
-
-    @property
-    def extent(self) -> int:
-        return max(self.lengths)
 
     @property
     def read_split(self) -> str:
@@ -94,9 +92,8 @@ class PerplexitySpec(TextSpec):
             aligned=not self.published,
         )
 
-    def measure(self, bench: Bench, folder: pathlib.Path) -> tuple[Records, dict[str, Any]]:
-        variables, more = self.measured(bench)
-        found = sliding.run(
+    def found(self, bench: Bench, variables: Variables, **how: Any) -> Records:
+        return sliding.run(
             self.model,
             variables,
             self._documents(bench),
@@ -106,10 +103,8 @@ class PerplexitySpec(TextSpec):
             aligned=not self.published,
             mesh=bench.mesh,
             batch_tokens=bench.batch_tokens,
-            log=open_log(folder),
-            progress=bench.bar('perplexity'),
+            **how,
         )
-        return found, more
 
     def programs(self, rows: Rows) -> Iterator[Program]:
         for length in self.lengths:
@@ -124,26 +119,14 @@ class PerplexitySpec(TextSpec):
             f'{amount(facts["scored"])} {token}s scored for each length{start}'
         )
 
+    def rows(self, found: Records) -> list[TableRow]:
+        lengths, what = found.coordinates['length'], f'last {self.stride:,} tokens of each window'
+        measured = zip(lengths.tolist(), found['perplexity'], found['windows'], strict=True)
+        return [
+            TableRow(self.kind, what, n, float(value), 'perplexity', int(w), int(w) * self.stride)
+            for n, value, w in measured
+        ]
+
     def _documents(self, bench: Bench) -> Documents:
-        return open_documents(
-            self.corpus, split=self.split, cache=bench.cache, bos=self.bos, once=self.published
-        )
-
-
-def corpus_of(asked: Asked) -> tuple[DataConfig, str]:
-    """The entry of `corpora` that the evaluation names, read with the run's tokenizer, and its
-    split."""
-    corpora = asked.scope.group('corpora')
-    name = asked.entry.get('corpus', '')
-    if name not in corpora:
-        raise ValueError(
-            f'{asked.where}.corpus is {name!r}; the config has the corpora {list(corpora)}'
-        )
-    where = f'corpora.{name}'
-    default = {**data.sources.field_defaults(), **CORPUS}
-    corpus = Section(where, default, asked.scope.ledger).changed(corpora[name], where)
-    corpus = corpus.with_defaults({'tokenizer': asked.run.data.tokenizer}).allowing('record_length')
-    later = default.keys() - CORPUS.keys() - corpora[name].keys()  # figures were drawn without them
-    corpus = corpus.detailing(*data.sources.execution_fields(), *later)
-    config = data.from_section(corpus, asked.train_length, corpus.path)
-    return config, corpus.choice('split', SPLITS)
+        how = {'bos': self.bos, 'once': self.published}
+        return open_corpus(self.corpus, self.split, self.run.data.tokenizer, bench.cache, **how)

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
-import pathlib
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import Any, ClassVar, Self
+
+import numpy as np
 
 from experiments.bench import Bench
-from experiments.evaluations.base import Asked, Multiplier, Rows, measured_model, scaled
+from experiments.evaluations.base import (
+    TEXT_FIELDS,
+    EvalEntry,
+    Multiplier,
+    Rows,
+    TableRow,
+    measured_model,
+    scaled,
+)
 from experiments.evaluations.steps import kept_step
-from experiments.evaluations.windows import WindowSpec, blocks, execution, said, windows
+from experiments.evaluations.windows import WindowSpec, windows, windows_of_files
 from experiments.programs import Evaluation, Program
+from nope.data import EvalBlocks
 from nope.evals import positions
 from nope.model import ModelConfig
 from nope.positions import Position
@@ -24,28 +34,35 @@ class PositionsSpec(WindowSpec):
 
     multiplier: None for the run's own lambda; a number or a grid's best for a uniform one.
     position: another position encoding than the run was trained with. step: None for the last.
+    ends: lengths that rows of the table end at.
     """
 
     multiplier: Multiplier = None
     position: Position | None = None
     step: int | None = None
-    kind = 'positions'
-    fields = (
-        *('times', 'target', 'step_share', 'evaluation'),
-        *('multiplier', 'multiplier_from', 'position'),
+    ends: tuple[int, ...] = dataclasses.field(
+        default=(), compare=False, metadata={'identity': False}
     )
+    kind = 'positions'
+    title = 'loss and entropy'
+    fields = ('times', 'target', 'tokens', 'step_share', 'corpus', 'evaluation', *TEXT_FIELDS)
+    section = 'evaluation'
+    command = 'loss:PATH'
+    defaults: ClassVar = {'windows': 16}
 
     @classmethod
-    def from_entry(cls, asked: Asked) -> Self:
+    def from_entry(cls, asked: EvalEntry) -> Self:
         position = asked.position()
-        length = asked.scope.length_of(asked.entry, asked.train_length)
+        length, section = asked.length(), cls.own_section(asked)
         asked.check_reach(position, length)
+        files = 'corpus' in asked.entry
         return cls(
             run=asked.run,
-            windows=windows(length, asked.section('evaluation')),
+            windows=windows_of_files(length, asked, section) if files else windows(length, section),
             multiplier=asked.multiplier(),
             position=position,
             step=kept_step(asked),
+            ends=asked.lengths() if 'tokens' in asked.entry else (length,),
         )
 
     @property
@@ -56,22 +73,32 @@ class PositionsSpec(WindowSpec):
     def measured_step(self) -> int | None:
         return self.step
 
-    def measure(self, bench: Bench, folder: pathlib.Path) -> tuple[Records, dict[str, Any]]:
-        del folder
-        length = self.windows.length
-        variables, chosen = scaled(bench, self, self.multiplier, length, self.step)
-        read = blocks(bench, self.run, self.windows)
-        found = positions.run(
-            self.model,
-            variables,
-            read.tokens,
-            of_document=read.of_document,
-            progress=bench.bar('loss and entropy'),
-            **execution(bench, self.windows),
-        )
-        return found, said(read) | chosen
+    def found(self, bench: Bench, read: EvalBlocks, **how: Any) -> tuple[Records, dict[str, Any]]:
+        variables, chosen = scaled(bench, self, self.multiplier, self.windows.length, self.step)
+        documents = None if self.windows.texts else read.of_document
+        found = positions.run(self.model, variables, read.tokens, of_document=documents, **how)
+        return found, chosen
 
     def programs(self, rows: Rows) -> Iterator[Program]:
         length = self.windows.length
-        batch = rows(length, Evaluation.rules)
-        yield Evaluation(self.model, True, length, batch, resampled=True)
+        batch, resampled = rows(length, Evaluation.rules), not self.windows.texts
+        yield Evaluation(self.model, True, length, batch, resampled=resampled)
+
+    def rows(self, found: Records) -> list[TableRow]:
+        """Means over the positions behind the length before, up to each."""
+        loss, entropy = found['loss'], found['entropy'].mean(axis=(0, 1)) / np.log(2)
+        windows, first = found.attributes['windows'], self.run.train_length or min(self.ends)
+        ends = sorted({*self.ends, min(first, len(loss))})
+        return [
+            TableRow(
+                'loss',
+                f'mean {what}, positions {low + 1:,} to {high:,}',
+                high,
+                float(values[low:high].mean()),
+                unit,
+                windows,
+                windows * (high - low),
+            )
+            for what, values, unit in (('loss', loss, 'nats'), ('entropy', entropy, 'bits'))
+            for low, high in zip([0, *ends], ends, strict=False)
+        ]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from experiments.evaluations.base import Asked
+from experiments.evaluations.base import EvalEntry
 from experiments.runs import ImportSpec
 from experiments.runs.pretraining import kept_step as step_of
 
 
-def kept_step(asked: Asked) -> int | None:
+def kept_step(asked: EvalEntry) -> int | None:
     """The step after `step_share` of the training, whose checkpoint the run keeps; None for the
     last."""
     entry = asked.entry

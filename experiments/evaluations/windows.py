@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+import abc
 import dataclasses
+import pathlib
 from collections.abc import Mapping
 from typing import Any
 
 from experiments.bench import Bench
 from experiments.config import Section
-from experiments.evaluations.base import EvalSpec
+from experiments.evaluations.base import EvalEntry, EvalSpec, most_rows
+from experiments.evaluations.texts import WHOLE, TextFiles, corpus_of
 from experiments.runs import Source, text_of
 from nope import sharding
 from nope.data.evaluation import CUTS, ENDS, EvalBlocks
 from nope.data.splits import SPLITS
-from nope.evals import batching
 from nope.records import Records
 from nope.runtime.errors import FieldError
+
+FIRST = 'first'  # the cut of windows of files
 
 
 @dataclasses.dataclass(frozen=True)
 class Windows:
-    """Evaluation windows: the last `length` tokens of blocks of `block` tokens, `cut` from within
-    documents, packed, or at the ends of documents of `shortest` tokens or more and fewer than
-    `longest`."""
+    """Evaluation windows: the last `length` tokens of blocks of `block` tokens.
+
+    cut: from within documents, packed, or at the ends of documents. Those of the last kind have
+    `shortest` tokens or more, and fewer than `longest`.
+    texts: files whose first blocks are read, in place of the data of the run.
+    """
 
     length: int
     block: int
@@ -32,6 +39,7 @@ class Windows:
     cut: str = 'documents'
     shortest: int | None = None
     longest: int | None = None
+    texts: TextFiles | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.length <= self.block:
@@ -62,8 +70,20 @@ def windows(length: int, section: Section, block: int | None = None) -> Windows:
         )
 
 
+def windows_of_files(length: int, asked: EvalEntry, section: Section) -> Windows:
+    """The first windows of the corpus that an entry names. ValueError for one that has splits."""
+    corpus, split = corpus_of(asked)
+    if not isinstance(corpus, TextFiles):
+        raise asked.entry.error('corpus', f'accepted: text:PATH with the split {WHOLE!r}')
+    count = section.at_least('windows', 1)
+    return Windows(length, length, count, split, seed=0, cut=FIRST, texts=corpus)
+
+
 def blocks(bench: Bench, run: Source, asked: Windows) -> EvalBlocks:
     """The windows, tokens [windows, length + 1] int32."""
+    if asked.texts is not None:
+        texts = asked.texts.documents(run.data.tokenizer, text_of(run).bos)
+        return texts.blocks(asked.length, asked.count)
     return bench.blocks(
         text_of(run),
         split=asked.split,
@@ -77,23 +97,22 @@ def blocks(bench: Bench, run: Source, asked: Windows) -> EvalBlocks:
     )
 
 
-def said(found: EvalBlocks) -> dict[str, Any]:
-    """Attributes of records about their evaluation windows, besides those known before."""
-    return {'documents': found.documents}
-
-
-def execution(bench: Bench, asked: Windows) -> dict[str, Any]:
-    """The mesh and the rows of a batch."""
-    parts = sharding.batch_parts(bench.mesh)
-    rows = batching.most_rows(bench.batch_tokens, asked.length, parts)
-    return {'mesh': bench.mesh, 'batch_size': rows}
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class WindowSpec(EvalSpec):
     """An evaluation of windows cut from the model's own data."""
 
     windows: Windows
+
+    @abc.abstractmethod
+    def found(self, bench: Bench, read: EvalBlocks, **how: Any) -> tuple[Records, dict[str, Any]]:
+        """As `measure`, of windows that were read. how: mesh, rows of a batch and progress."""
+
+    def measure(self, bench: Bench, folder: pathlib.Path) -> tuple[Records, dict[str, Any]]:
+        read = blocks(bench, self.run, self.windows)
+        rows = most_rows(bench.batch_tokens, bench.mesh)(self.windows.length, sharding.RULES)
+        how = {'mesh': bench.mesh, 'batch_size': rows, 'progress': bench.bar(self.title)}
+        found, more = self.found(bench, read, **how)
+        return found, {'documents': read.documents} | more
 
     @property
     def extent(self) -> int:
@@ -109,6 +128,7 @@ class WindowSpec(EvalSpec):
         asked = self.windows
         cut: dict[str, Any] = {} if asked.cut == 'documents' else {'cut': asked.cut}
         cut |= {k: v for k in ('shortest', 'longest') if (v := getattr(asked, k)) is not None}
+        cut |= {} if asked.texts is None else {'data': asked.texts.name}
         cut |= {'bos': True} if text_of(self.run).bos else {}
         length = {'length': self.extent, 'windows': self.windows.count}
         return super().known | length | shape | cut
@@ -136,18 +156,11 @@ class WindowSpec(EvalSpec):
 def manner(facts: Mapping[str, Any]) -> str:
     """Caption text of how evaluation windows were cut and begin, behind the name of the split."""
     begun = ', each beginning with BOS' if facts.get('bos') else ''
-    return _cut(facts) + begun
-
-
-def _cut(facts: Mapping[str, Any]) -> str:
-    if facts.get('cut') == 'packed':
-        return ', packed across documents'
-    if facts.get('cut') != ENDS:
-        return ''
     between = [
         f'{words} {facts[name]:,} {facts["token"]}s'
         for name, words in (('shortest', 'at least'), ('longest', 'fewer than'))
         if facts.get(name)
     ]
-    of = f' of {" and ".join(between)}' if between else ''
-    return f', each the end of a document{of}'
+    ends = f', each the end of a document{" of " * bool(between)}{" and ".join(between)}'
+    cuts = {'packed': ', packed across documents', FIRST: ', the first of its documents'}
+    return {**cuts, ENDS: ends}.get(facts.get('cut', ''), '') + begun

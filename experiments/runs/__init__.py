@@ -6,9 +6,11 @@ temperatures, silenced heads.
 
 from experiments.runs.spec import (
     ChangedSpec,
+    CheckpointSpec,
     HeadScores,
     ImportSpec,
     LawSpec,
+    MultipliedSpec,
     MultiplierChoice,
     RunSpec,
     SilencedSpec,
@@ -22,9 +24,11 @@ from experiments.runs.spec import (
 
 __all__ = [
     'ChangedSpec',
+    'CheckpointSpec',
     'HeadScores',
     'ImportSpec',
     'LawSpec',
+    'MultipliedSpec',
     'MultiplierChoice',
     'RunSpec',
     'SilencedSpec',

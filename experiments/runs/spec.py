@@ -10,11 +10,13 @@ from __future__ import annotations
 import abc
 import dataclasses
 import pathlib
+from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
 
 from experiments.specs import Spec, identifier
+from nope import sharding
 from nope.data import DataConfig, RunData, TaskData
 from nope.heads import silenced
 from nope.identity import execution_fields
@@ -22,7 +24,7 @@ from nope.model import ModelConfig
 from nope.model.lam import Coefficient, Form
 from nope.positions import NoPE
 from nope.training.config import Compute, Earlier, TrainConfig
-from nope.variables import Variables, with_uniform_lam
+from nope.variables import Variables, lam_is_neutral, lam_of, with_lam, with_uniform_lam
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,6 +80,18 @@ class ImportSpec(Spec):
     def slug(self) -> str:
         shape = f'{self.model.layers}x{self.model.width}'
         return f'import-{_slugged(self.model)}-{shape}-{identifier(self)}'
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CheckpointSpec(ImportSpec):
+    """A checkpoint that a command line names: a Hugging Face directory, or the folder of a run.
+
+    train_length: 0 where nothing says it. step: of a run's training, None for the last. read: gives
+    its variables, on the mesh of the evaluations.
+    """
+
+    step: int | None = None
+    read: Callable[[], Variables] = dataclasses.field(compare=False, metadata={'identity': False})
 
 
 class MultiplierChoice(Spec):
@@ -318,6 +332,33 @@ class SilencedSpec(ChangedSpec):
 
     def slug(self) -> str:
         return f'silenced-{len(self.heads)}-heads-seed{self.seed}-{identifier(self)}'
+
+
+@dataclasses.dataclass(frozen=True)
+class MultipliedSpec(ChangedSpec):
+    """A model with neutral lambda whose heads have multipliers [layers][heads] of 1/sqrt(H)."""
+
+    multipliers: tuple[tuple[float, ...], ...]
+
+    @property
+    def model(self) -> ModelConfig:
+        return self.init.model
+
+    @property
+    def searched(self) -> bool:
+        return True  # its lambda is not the neutral one
+
+    def changed(self, variables: Variables) -> Variables:
+        if not lam_is_neutral(self.model, variables):
+            raise ValueError(
+                'the model has multipliers of its own, which --scale and --lam would take the '
+                'place of; name the model that they were searched on'
+            )
+        lam_LN = np.asarray(self.multipliers, np.float32)
+        return with_lam(variables, sharding.put(lam_LN, lam_of(variables).sharding))
+
+    def slug(self) -> str:
+        return f'multiplied-seed{self.seed}-{identifier(self)}'
 
 
 Source = RunSpec | ImportSpec | ChangedSpec  # where a model comes from

@@ -92,7 +92,7 @@ def test_models_of_text_read_windows_of_their_data(tmp_path: pathlib.Path) -> No
     assert found.attributes['queries'] == 4
     measured = found.attributes['measured_on']
     assert measured['what'].startswith('3 windows of up to 32 bytes of')
-    begun = 'with BOS in place of the first token'
+    begun = 'each beginning with BOS'
     assert measured['how'] == f'test split, {begun}, 4 queries of each' and measured['own_text']
 
 

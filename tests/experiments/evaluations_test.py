@@ -14,7 +14,7 @@ from configs.shared import text
 from experiments import evaluations, execute
 from experiments.bench import Bench
 from experiments.build import build
-from experiments.evaluations.base import Asked, EvalSpec, Rows, most_rows
+from experiments.evaluations.base import EvalEntry, EvalSpec, Rows, most_rows
 from experiments.plan import make_plan
 from experiments.programs import Program
 from experiments.specs import identifier
@@ -34,7 +34,7 @@ class NormSpec(EvalSpec):
     fields = ('power',)
 
     @classmethod
-    def from_entry(cls, asked: Asked) -> Self:
+    def from_entry(cls, asked: EvalEntry) -> Self:
         return cls(run=asked.run, power=asked.entry.finite('power', positive=True))
 
     @property

@@ -11,12 +11,14 @@ import jax
 import numpy as np
 import pytest
 
+from experiments.evaluations.texts import text_files
 from nope.data import encode_with_bos
 from nope.data.chat import load_chat
 from nope.evals import sliding
 from nope.evals.generation import Generator, Options
 from nope.evals.harness import evaluate, find, load
 from nope.evals.samples import SampleLog
+from nope.interop import tokenizer_in
 from nope.pretrained import Pretrained
 from nope.runtime.files import read_json
 from nope.variables import with_lam
@@ -33,7 +35,6 @@ from tests.real.models import (
     WINDOWS,
     write_tasks,
 )
-from tests.tools.loading import load as tool
 
 pytestmark = pytest.mark.real
 
@@ -85,7 +86,7 @@ def test_perplexity_in_sliding_windows(
     found = sliding.run(
         model.model,
         model.variables,
-        tool('_corpus').read(CHAPTER, model.tokenizer, bos=None),
+        text_files(str(CHAPTER)).documents(tokenizer_in(model.path) or '', bos=None),
         WINDOWS,
         stride=STRIDE,
         mesh=model.mesh,

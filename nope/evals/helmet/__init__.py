@@ -5,7 +5,7 @@ Files, prompts and scores are those of princeton-nlp/HELMET at
 """
 
 from nope.evals.helmet.evaluation import run
-from nope.evals.helmet.reading import LENGTHS, Plan
+from nope.evals.helmet.reading import LENGTHS, HelmetPlan
 from nope.evals.helmet.tasks import TASKS
 
-__all__ = ['LENGTHS', 'TASKS', 'Plan', 'run']
+__all__ = ['LENGTHS', 'TASKS', 'HelmetPlan', 'run']

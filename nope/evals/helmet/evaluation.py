@@ -9,7 +9,7 @@ import numpy as np
 from nope.evals import answers
 from nope.evals.forward import Progress
 from nope.evals.generation import Generator
-from nope.evals.helmet.reading import Plan
+from nope.evals.helmet.reading import HelmetPlan
 from nope.evals.helmet.tasks import TASKS
 from nope.evals.samples import SampleLog
 from nope.records import Measure, Records
@@ -17,7 +17,7 @@ from nope.records import Measure, Records
 
 def run(
     generator: Generator,
-    plan: Plan,
+    plan: HelmetPlan,
     *,
     log: SampleLog,
     batch_size: int = 32,
@@ -27,7 +27,7 @@ def run(
 
     Measures: `score` [length, task] 0 .. 100; `samples`; `truncated`, how many contexts lost their
     end; `tokens`, the mean of prompt and budget without BOS; `average` [length], the plain mean of
-    `score` over tasks, which is HELMET's Recall. Errors as `nope.evals.answers.run` and `Plan`.
+    `score` over tasks, which is HELMET's Recall. Errors as `answers.run` and `HelmetPlan`.
     """
     parts, cut = [], []
     for length, task in plan.parts:

@@ -27,7 +27,7 @@ _LAYOUT = (
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class HelmetPlan:
     """The tasks at `lengths`, in tokens of a prompt and its answer, from the files in `folder`.
 
     bos: as `nope.data.prefix` has it. chat: asks in turns. Prefix and turns count. limit: samples

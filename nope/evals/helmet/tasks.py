@@ -27,8 +27,8 @@ class Task:
     """A task.
 
     files: below the folder, by length. budget: tokens of an answer, which a length includes.
-    fields: of a prompt, from a row, one of them `context`. score: of a prediction, 0 .. 1, which
-    is read behind the last line of its prompt.
+    fields: of a prompt, from a row. One of them is `context`.
+    score: of a prediction behind the last line of its prompt, 0 .. 1.
     """
 
     files: Mapping[int, str]

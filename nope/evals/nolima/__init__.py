@@ -6,6 +6,6 @@ licence: they are files of the user.
 """
 
 from nope.evals.nolima.evaluation import run
-from nope.evals.nolima.plan import Plan
+from nope.evals.nolima.plan import BUDGET, NolimaPlan
 
-__all__ = ['Plan', 'run']
+__all__ = ['BUDGET', 'NolimaPlan', 'run']

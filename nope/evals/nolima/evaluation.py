@@ -10,7 +10,7 @@ from nope.data.chat import Chat
 from nope.evals import answers
 from nope.evals.forward import Progress
 from nope.evals.generation import Generator
-from nope.evals.nolima.plan import BUDGET, DEPTHS, Plan
+from nope.evals.nolima.plan import BUDGET, DEPTHS, NolimaPlan
 from nope.evals.samples import SampleLog
 from nope.records import Measure, Records
 
@@ -20,7 +20,7 @@ KEPT = 0.85  # of the base score, above which a length is effective
 
 def run(
     generator: Generator,
-    plan: Plan,
+    plan: NolimaPlan,
     *,
     log: SampleLog,
     bos: bool | None,
@@ -32,10 +32,13 @@ def run(
 
     Measures, in percent of right answers: `score` [length, pair], the mean over books and depths;
     `depths` [length, depth], that over books and pairs; `average` [length], over all; and `tokens`
-    [length], the mean of prompt and budget without BOS. Attributes: `base_score`, the mean over
-    pairs of the best `score` at 250, 500 and 1,000 tokens (those of them that were asked), None
-    without any; and `effective_length`, the longest length whose average is above 85 % of it, 0 for
-    none (arXiv 2502.05167, section 4.3). Errors as `nope.evals.answers.run` and `Plan`.
+    [length], the mean of prompt and budget without BOS.
+
+    Attributes (arXiv 2502.05167, section 4.3): `base_score`, the mean over pairs of the best
+    `score` at those `BASE_LENGTHS` that were asked, None without any.
+
+    And `effective_length`, the longest length whose average is above 85 % of it, 0 for none. Errors
+    as `nope.evals.answers.run` and `NolimaPlan`.
     """
     # The longest first: what does not fit is said before anything is answered.
     longest_first = sorted(plan.lengths, reverse=True)
@@ -87,7 +90,7 @@ def effective_length(lengths: Sequence[int], average: np.ndarray, base: float | 
     return max(passed, default=0)
 
 
-def _logged(plan: Plan, log: SampleLog, field: str) -> np.ndarray:
+def _logged(plan: NolimaPlan, log: SampleLog, field: str) -> np.ndarray:
     """A field of all samples, [length, book, pair, depth]."""
     count = len(plan.pairs) * len(DEPTHS)
     books = [plan.task(book) for book in range(len(plan.books))]

@@ -16,9 +16,12 @@ class Haystack:
         self._text, self._tokenizer, self._name = text, tokenizer, name
 
     def place(self, needle: str, length: int, depth: float) -> str:
-        """`length` tokens of the book, with the needle on a line of its own: behind the first line
-        end of the book that lies `depth` (0 .. 1) of the length or more from its beginning, which
-        round(length * depth) tokens stand before. ValueError for a book that is too short."""
+        """`length` tokens of the book, with the needle on a line of its own at a depth, 0 .. 1.
+
+        The needle follows the first line end that lies `length * depth` tokens or more from the
+        beginning of the book; so many tokens stand before it. ValueError for a book that is too
+        short.
+        """
         deep = np.nonzero(self._places / (length + 1) - depth >= 0)[0]
         place = int(self._places[deep[0]]) if len(deep) else 0
         begin = place - int(np.round(length * depth))

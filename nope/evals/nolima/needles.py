@@ -17,8 +17,8 @@ _LAYOUT = (
 
 
 class Pair(NamedTuple):
-    """A needle and a question. kind: of the question, as 'onehop'. answers: what a right answer
-    contains one of, where no character is drawn. number: what its seeds begin with."""
+    """A needle and a question. kind: of the question, as 'onehop'. number: its seeds begin with it.
+    answers: right ones contain one of them, unless a character is drawn."""
 
     name: str
     kind: str

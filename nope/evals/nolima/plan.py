@@ -22,7 +22,7 @@ BUDGET = 192  # tokens of an answer
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class NolimaPlan:
     """Every pair of needle and question at every depth in every book, at `lengths`: tokens of the
     book, which prompt and answer come on top of.
 
@@ -67,7 +67,7 @@ class Plan:
         """ValueError for books that are too short for the longest length."""
         for book in range(len(self.books)):
             for depth in DEPTHS:
-                self._haystack(book).place('', max(self.lengths), float(depth))
+                self._haystacks[book].place('', max(self.lengths), float(depth))
 
     def part(self, length: int, book: int) -> Part:
         """All pairs in one book, every depth of a pair in turn."""
@@ -87,13 +87,10 @@ class Plan:
                 drawn = str(draw.choice(pair.characters))
                 needle, question = (text.replace(CHARACTER, drawn) for text in (needle, question))
                 answers = (drawn,)
-            haystack = self._haystack(book).place(needle, length, float(depth))
+            haystack = self._haystacks[book].place(needle, length, float(depth))
             text = pair.template.format(haystack=haystack, question=question)
             made.append(Sample(text, answers, len(self.tokenizer.encode(text))))
         return made
-
-    def _haystack(self, book: int) -> Haystack:
-        return self._haystacks[book]
 
     @functools.cached_property
     def _haystacks(self) -> list[Haystack]:

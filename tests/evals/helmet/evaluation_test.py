@@ -5,34 +5,19 @@ from __future__ import annotations
 import json
 import pathlib
 import re
-from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 import pytest
 
-from nope import records
-from nope.data.tokenizers import ByteTokenizer
 from nope.evals.answers import Sample
 from nope.evals.generation import Options
-from nope.evals.helmet import LENGTHS, TASKS, Plan, run
+from nope.evals.helmet import LENGTHS, TASKS, HelmetPlan, run
 from nope.evals.helmet.tasks import recall, substring
 from nope.evals.samples import SampleLog
 from tests.evals.helmet.files import ROWS, needle, pair, write
+from tests.evals.writers import BYTES, Writer
 
-BYTES = ByteTokenizer()
 BUDGETS = {'ruler_niah_mk_2': 50, 'ruler_niah_mk_3': 100, 'ruler_niah_mv': 50, 'json_kv': 100}
-
-
-class Writer:
-    def __init__(self, says: Callable[[str], str]) -> None:
-        self.calls: list[tuple[list[str], Options]] = []
-        self._says = says
-
-    def generate(self, prompts: Sequence[np.ndarray], options: Options) -> list[np.ndarray]:
-        texts = [BYTES.decode(ids) for ids in prompts]
-        self.calls.append((texts, options))
-        return [BYTES.encode(self._says(text)) for text in texts]
 
 
 def finds(prompt: str) -> str:
@@ -44,8 +29,8 @@ def finds(prompt: str) -> str:
     return f' {found[1]}.' if found else ''
 
 
-def plan(folder: pathlib.Path, lengths: tuple[int, ...] = (8192,), **changes: Any) -> Plan:
-    return Plan(BYTES, folder, lengths, **changes)
+def plan(folder: pathlib.Path, lengths: tuple[int, ...] = (8192,), **changes: Any) -> HelmetPlan:
+    return HelmetPlan(BYTES, folder, lengths, **changes)
 
 
 @pytest.fixture
@@ -54,9 +39,7 @@ def folder(tmp_path: pathlib.Path) -> pathlib.Path:
     return tmp_path / 'data'
 
 
-def test_scores_are_means_over_the_rows_of_files(
-    folder: pathlib.Path, log: SampleLog, tmp_path: pathlib.Path
-) -> None:
+def test_scores_are_means_over_the_rows_of_files(folder: pathlib.Path, log: SampleLog) -> None:
     writer = Writer(finds)
     found = run(writer, plan(folder, (8192, 16384)), log=log)
     assert found.coordinates['task'].tolist() == list(BUDGETS)
@@ -67,11 +50,6 @@ def test_scores_are_means_over_the_rows_of_files(
     assert [options for _, options in writer.calls] == [
         Options(new_tokens=budget, stop_ids=(BYTES.eos_id,)) for budget in BUDGETS.values()
     ] * 2
-    records.save(found, tmp_path / 'records')
-    assert records.load(tmp_path / 'records')['score'].tolist() == found['score'].tolist()
-    assert run(Writer(finds), plan(folder, (8192, 16384)), log=log)['score'].tolist() == (
-        found['score'].tolist()
-    )
 
 
 def test_prompts_are_the_published_ones(folder: pathlib.Path) -> None:
@@ -155,35 +133,27 @@ def test_recall_is_the_share_of_the_values() -> None:
     assert recall(' 1, AB', sample) == pytest.approx(2 / 3)
 
 
-@pytest.mark.parametrize(
-    ('change', 'message'),
-    [
-        ({'demos': [['a']]}, 'line 2: demos is .*must be a list of pairs of texts'),
-        ({'question': 3}, "line 2: question is '3'; it must be a text"),
-        ({'answer': []}, r"line 2: the answer is '\[\]'; it must be a text, or a list"),
-    ],
-)
-def test_a_row_of_something_else_is_named(
-    folder: pathlib.Path, change: dict[str, Any], message: str
-) -> None:
-    path = folder / TASKS['json_kv'].files[8192]
-    path.write_text('\n'.join(json.dumps(row) for row in (pair(0), {**pair(1), **change})))
-    with pytest.raises(ValueError, match=message):
-        plan(folder).check()
+def changed(**change: Any) -> str:
+    return '\n'.join(json.dumps(row) for row in (pair(0), {**pair(1), **change}))
 
 
 @pytest.mark.parametrize(
     ('content', 'message'),
-    [('{', 'not a line of JSON'), ('[]', 'a JSON list; it must be'), ('', 'there is no sample')],
+    [
+        (changed(demos=[['a']]), 'line 2: demos is .*must be a list of pairs of texts'),
+        (changed(question=3), "line 2: question is '3'; it must be a text"),
+        (changed(answer=[]), r"line 2: the answer is '\[\]'; it must be a text, or a list"),
+        ('{', 'not a line of JSON'),
+        ('[]', 'a JSON list; it must be'),
+        ('', 'there is no sample'),
+        ('{"context": ""}', 'it has context; needed are context, question, demos, an'),
+    ],
 )
 def test_a_file_of_something_else_is_named(
     folder: pathlib.Path, content: str, message: str
 ) -> None:
     (folder / TASKS['json_kv'].files[8192]).write_text(content)
     with pytest.raises(ValueError, match=message):
-        plan(folder).check()
-    (folder / TASKS['json_kv'].files[8192]).write_text('{"context": ""}')
-    with pytest.raises(ValueError, match='it has context; needed are context, question, demos, an'):
         plan(folder).check()
 
 

@@ -4,41 +4,28 @@ from __future__ import annotations
 
 import pathlib
 import re
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
-from nope import records
-from nope.data.tokenizers import ByteTokenizer
 from nope.evals.answers import Sample
-from nope.evals.generation import Options
-from nope.evals.nolima import Plan, run
+from nope.evals.nolima import NolimaPlan, run
 from nope.evals.nolima.evaluation import base_score, effective_length
 from nope.evals.nolima.haystack import Haystack
 from nope.evals.nolima.plan import DEPTHS, contains
 from nope.evals.samples import SampleLog
 from tests.evals.nolima.files import ENTRIES, NAMES, book, write
+from tests.evals.writers import BYTES, Writer
 
-BYTES = ByteTokenizer()
-PAIRS = [
-    *('0401Inv_T1_onehop', '0401Inv_T2_onehop', '0401Inv_T1_twohop', '0401Inv_T2_twohop'),
-    '0500_T1_onehop',
-]
-
-
-class Writer:
-    def __init__(self, says: Callable[[str], str]) -> None:
-        self.prompts: list[str] = []
-        self.options: list[Options] = []
-        self._says = says
-
-    def generate(self, prompts: Sequence[np.ndarray], options: Options) -> list[np.ndarray]:
-        texts = [BYTES.decode(ids) for ids in prompts]
-        self.prompts += texts
-        self.options.append(options)
-        return [BYTES.encode(self._says(text)) for text in texts]
+ASKED = {  # pair -> of what the needle and the question are
+    '0401Inv_T1_onehop': ('the tower', 'Who has been to Paris?'),
+    '0401Inv_T2_onehop': ('the gate', 'Who has been to Berlin?'),
+    '0401Inv_T1_twohop': ('the tower', 'Who has been to France?'),
+    '0401Inv_T2_twohop': ('the gate', 'Who has been to Germany?'),
+    '0500_T1_onehop': ('poodle', 'Which animal?'),
+}
+PAIRS = [*ASKED]
 
 
 def name(prompt: str) -> str:
@@ -53,11 +40,9 @@ def folder(tmp_path: pathlib.Path) -> pathlib.Path:
     return tmp_path / 'nolima'
 
 
-def test_scores_are_by_pair_length_and_depth(
-    folder: pathlib.Path, log: SampleLog, tmp_path: pathlib.Path
-) -> None:
+def test_scores_are_by_pair_length_and_depth(folder: pathlib.Path, log: SampleLog) -> None:
     writer = Writer(name)
-    found = run(writer, Plan(BYTES, folder, (250, 500)), log=log, bos=False)
+    found = run(writer, NolimaPlan(BYTES, folder, (250, 500)), log=log, bos=False)
     assert found.coordinates['pair'].tolist() == PAIRS
     assert found['score'].tolist() == [[100, 100, 100, 100, 0]] * 2  # 'Poodle' is no 'poodle'
     assert found['average'].tolist() == [80, 80]
@@ -65,30 +50,11 @@ def test_scores_are_by_pair_length_and_depth(
     assert found.attributes['base_score'] == 80
     assert found.attributes['effective_length'] == 500
     assert len(writer.prompts) == 2 * 2 * 5 * 26 == len(log)
-    assert {options.new_tokens for options in writer.options} == {192}
-    records.save(found, tmp_path / 'records')
-    assert records.load(tmp_path / 'records')['average'].tolist() == [80, 80]
-
-
-def test_a_killed_evaluation_asks_for_the_rest(
-    folder: pathlib.Path, log: SampleLog, tmp_path: pathlib.Path
-) -> None:
-    plan = Plan(BYTES, folder, (250,), limit=1)
-
-    def dies(prompt: str) -> str:
-        if 'boat' in prompt:
-            raise KeyboardInterrupt
-        return name(prompt)
-
-    with pytest.raises(KeyboardInterrupt):
-        run(Writer(dies), plan, log=log, bos=False)
-    again = Writer(name)
-    found = run(again, plan, log=SampleLog(tmp_path / 'samples.jsonl'), bos=False)
-    assert len(again.prompts) == 26 and found['average'].tolist() == [100]
+    assert {options.new_tokens for _, options in writer.calls} == {192}
 
 
 def test_needles_and_questions_are_those_of_a_test(folder: pathlib.Path) -> None:
-    part = Plan(BYTES, folder, (300,)).part(300, 1)
+    part = NolimaPlan(BYTES, folder, (300,)).part(300, 1)
     assert part.task == 'rand_book_2' and part.key(3) == 'rand_book_2/300/3'
     for number, pair in enumerate(PAIRS):
         samples = part.samples[number * 26 : (number + 1) * 26]
@@ -99,20 +65,13 @@ def test_needles_and_questions_are_those_of_a_test(folder: pathlib.Path) -> None
             begin, _, end = sample.text.partition('\n\nQuestion: ')
             assert begin.startswith('Read:\n\n')
             assert end.endswith('?\n\n Return only the answer.')
-            if pair.startswith('0500'):
+            place, asked = ASKED[pair]
+            if place == 'poodle':
                 assert sample.answers == ('dog', 'poodle') and ' A poodle was seen.\n' in begin
-                assert end.startswith('Which animal?')
             else:
-                place = {'T1': 'the tower', 'T2': 'the gate'}[pair[8:10]]
-                asked = {
-                    'T1_onehop': 'Paris',
-                    'T2_onehop': 'Berlin',
-                    'T1_twohop': 'France',
-                    'T2_twohop': 'Germany',
-                }[pair[8:]]
                 assert sample.answers == who
                 assert f' Next to {place} there lives {who[0]}.\n' in begin
-                assert end.startswith(f'Who has been to {asked}?')
+            assert end.startswith(asked)
             assert sample.tokens == len(sample.text)
 
 
@@ -132,9 +91,9 @@ def test_a_needle_stands_behind_the_first_line_end_that_is_deep_enough() -> None
 
 
 def test_a_book_that_is_too_short_is_named(folder: pathlib.Path) -> None:
-    Plan(BYTES, folder, (1000,)).check()
+    NolimaPlan(BYTES, folder, (1000,)).check()
     with pytest.raises(ValueError, match=r'rand_book_1.txt has \d+ tokens, .* a length of 3000'):
-        Plan(BYTES, folder, (250, 3000)).check()
+        NolimaPlan(BYTES, folder, (250, 3000)).check()
     with pytest.raises(ValueError, match='the last line end at 0; it is too short'):
         Haystack('x' * 100, BYTES, 'book').place('NEEDLE', 100, 1.0)
 
@@ -173,16 +132,16 @@ def test_a_needle_set_of_something_else_is_named(
 ) -> None:
     write(tmp_path, [{**ENTRIES[0], **change}])
     with pytest.raises(ValueError, match=message):
-        Plan(BYTES, tmp_path, (250,))
+        NolimaPlan(BYTES, tmp_path, (250,))
 
 
 def test_missing_files_are_asked_for_with_their_layout(folder: pathlib.Path) -> None:
     with pytest.raises(ValueError, match='limit is 0'):
-        Plan(BYTES, folder, (250,), limit=0)
+        NolimaPlan(BYTES, folder, (250,), limit=0)
     with pytest.raises(ValueError, match='lengths are'):
-        Plan(BYTES, folder, (250, 250))
+        NolimaPlan(BYTES, folder, (250, 250))
     (folder / 'needlesets/needle_set.json').unlink()
     with pytest.raises(FileNotFoundError, match=r'needle_set.json is missing; it must be a list'):
-        Plan(BYTES, folder, (250,))
+        NolimaPlan(BYTES, folder, (250,))
     with pytest.raises(FileNotFoundError, match=r'has no books; it must hold text files'):
-        Plan(BYTES, folder / 'haystack', (250,))
+        NolimaPlan(BYTES, folder / 'haystack', (250,))

@@ -1,0 +1,128 @@
+"""Evaluations of one model, with or without a lambda, and one table of what they found.
+
+    nope evaluate --model=hf:DIR --eval=ruler,passkey --lengths=4096,8192 --out=FOLDER
+    nope evaluate --model=work/quick/runs/RUN --scale=1.5 --lengths=128,256 \\
+        --eval=perplexity:FILE,loss:FILE --out=FOLDER
+
+--scale multiplies the attention logits of all heads in which lambda acts. --lam=FILE gives each
+head its own multiplier, [layers][heads]. FILE is .npy, .json or .npz with an array `multiplier`, as
+in records. The model must have no multipliers of its own.
+
+FOLDER is a work folder, as of `nope run`. Its `records` has a folder for each evaluation of each
+model, with records and finished samples. The same command goes on where it was stopped, and
+measures nothing twice. The table is also in results.csv and results.jsonl.
+
+Every window and every prompt begins as the tokenizer's own files begin a text, or as --bos and
+--no-bos say. --chat asks questions in turns of a conversation. The table shows that prefix, the
+questions, windows or texts (samples) and scored tokens behind a value, and the seconds of its
+evaluation. Perplexity scores the same tokens at every length. LongBench takes the data sets whose
+files are there, with five beams as in the paper on NoPE, or greedily (--beams=1) as in others'
+tables. RULER leaves out tasks that a length has no room for.
+
+evaluations:
+"""
+
+from __future__ import annotations
+
+from nope.runtime import door, paths
+
+if __name__ == '__main__':  # before what it imports
+    door.enter()
+
+import argparse
+import pathlib
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from experiments.cli import flags
+from experiments.cli.declared import Command, commands, owners
+
+STOPPED = 'stopped; the same command goes on from here'
+
+
+def parser() -> argparse.ArgumentParser:
+    forms = {command.form: command.what for command in commands().values()}
+    wide = max(map(len, forms))
+    made = argparse.ArgumentParser(
+        prog='nope evaluate',
+        description=__doc__ + '\n'.join(f'  {form:{wide}}  {what}' for form, what in forms.items()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    flags.add_model(made)
+    made.add_argument('--eval', required=True, help='names, with commas; some need NAME:PATH')
+    made.add_argument('--lengths', required=True, help='tokens, with commas')
+    made.add_argument('--out', type=paths.path, required=True, help='folder of the results')
+    lam = made.add_mutually_exclusive_group()
+    lam.add_argument('--scale', type=float, help='one multiplier of 1/sqrt(head_dim) in all heads')
+    lam.add_argument('--lam', type=paths.path, help='file of multipliers, [layers, heads]')
+    flags.add_beginning(made)
+    for flag, having in owners().items():
+        told = ', '.join(f'{x.name} ({_shown(x.defaults[x.flags[flag]])})' for x in having)
+        made.add_argument(f'--{flag}', default=argparse.SUPPRESS, metavar='X', help=f'of {told}')
+    return made
+
+
+def _shown(value: Any) -> str:
+    shown = ','.join(value) if isinstance(value, tuple) else value
+    return 'by itself' if shown in (None, '') else str(shown)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The exit status, 0; exits with 1 and a message for what cannot be done."""
+    options = parser().parse_args(arguments)
+    with flags.ending(ValueError, OSError):
+        asked = [_asked(text) for text in options.eval.split(',')]
+        lengths = _lengths(options.lengths)
+        _check(options, asked)
+    from experiments.cli import checkpoint  # loads JAX, which takes a second
+
+    with flags.ending(*checkpoint.ERRORS, stopped=STOPPED):
+        checkpoint.evaluate(options, asked, lengths)
+    return 0
+
+
+def _asked(text: str) -> tuple[Command, str]:
+    """Command and path of 'loss:FILE'. ValueError for another name, or a path too few or many."""
+    name, _, path = text.partition(':')
+    known = commands()
+    if name not in known:
+        forms = ', '.join(command.form for command in known.values())
+        raise ValueError(f'--eval has {text!r}; accepted: {forms}')
+    if bool(path) != bool(known[name].behind):
+        raise ValueError(f'--eval has {text!r}; accepted: {known[name].form}')
+    return known[name], paths.expanded(path)
+
+
+def _lengths(text: str) -> tuple[int, ...]:
+    """Ascending. ValueError for what is no list of different whole numbers above 1."""
+    parts = [part.strip() for part in text.split(',')]
+    found = [int(part) for part in parts if part.isdecimal() and int(part) > 1]
+    if len(set(found)) < len(parts):
+        raise ValueError(f'--lengths={text}; accepted: different numbers of tokens, as 4096,8192')
+    return tuple(sorted(found))
+
+
+def _check(options: argparse.Namespace, asked: Sequence[tuple[Command, str]]) -> None:
+    """ValueError for what can be told from the flags and the files that they name alone."""
+    names = [command.name for command, _ in asked]
+    if len(set(names)) < len(names):
+        raise ValueError(f'--eval has an evaluation twice: {", ".join(names)}')
+    for flag, path in [*(('--eval', path) for _, path in asked if path), ('--lam', options.lam)]:
+        if path is not None and not pathlib.Path(path).exists():
+            raise ValueError(f'{flag} names {path}, which does not exist')
+    if options.out.exists() and not options.out.is_dir():
+        raise ValueError(f'--out={options.out} is a file; it must be a folder')
+    if options.scale is not None and not 0 < options.scale < float('inf'):
+        raise ValueError(f'--scale={options.scale}; it must be a finite number above 0')
+    for flag, having in owners().items():
+        value = vars(options).get(flag.replace('-', '_'))
+        of = [command.name for command in having]
+        if value is not None and not {*of}.intersection(names):
+            raise ValueError(
+                f'--{flag}={value} is for {" and ".join(of)}, which --eval does not ask for'
+            )
+
+
+if __name__ == '__main__':
+    sys.exit(main())
