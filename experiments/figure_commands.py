@@ -11,8 +11,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from types import FrameType
 
+from experiments.board import decisions
 from experiments.board.decisions import Missing
-from experiments.board.entries import ENTRIES
 from experiments.config import USERS
 from experiments.config_files import ROOT, place
 from experiments.figure_configs import OF_CHECKPOINTS
@@ -23,7 +23,7 @@ TAIL = 20_000  # bytes of a command's messages that are kept for the reason of a
 
 def configs() -> list[str]:
     """Names of the configs whose figure decides a claim, each once."""
-    return list(dict.fromkeys(name for entry in ENTRIES.values() for name in entry.configs))
+    return list(dict.fromkeys(name for names in decisions.configs().values() for name in names))
 
 
 def draw_all(size: str, work: pathlib.Path, options: Sequence[str]) -> tuple[list[Missing], bool]:

@@ -13,10 +13,10 @@ from typing import Any
 from experiments import config_files, homes
 from experiments.figures.claims.catalogue import CLAIMS
 from experiments.figures.claims.headline import Number, Numbers
+from experiments.figures.claims.verdict import VERDICTS
 from experiments.figures.look import natural
 from nope.runtime.files import read_object
 
-VERDICTS = ('holds', 'does not hold', 'undecided', 'not measured', 'reading')
 SUMMARY = 'summary.json'
 COMMANDS = 'commands.jsonl'
 DRAWN_BY = ('commit', 'jax', 'device', 'devices')

@@ -17,6 +17,7 @@ import numpy as np
 from experiments.figures.base import Claim, FigureInput, FigureOutput, names_below
 from experiments.figures.claims.headline import Number
 from experiments.figures.claims.intervals import LEVEL
+from experiments.figures.claims.verdict import holds, verdict
 from nope.records import RESAMPLE, RESAMPLED, Measure, Records
 
 BESIDE = (100 - LEVEL) / 2  # percent on each side of the interval
@@ -94,16 +95,13 @@ def _by_resamples(claim: Claim, claims_R: Sequence[Claim]) -> Claim:
     a claim does, speaks against no verdict: an interval over seeds is held against the limit too,
     not against the margin."""
     numbers = tuple(_within(n, [c.numbers for c in claims_R]) for n in claim.numbers)
-    opposite = sum(c.holds is not None and c.holds is not claim.holds for c in claims_R)
-    if numbers == claim.numbers and not opposite:
-        return claim
-    claim = dataclasses.replace(claim, numbers=numbers)
-    if claim.holds is None:
-        return claim
-    claim = dataclasses.replace(claim, statement=f'{claim.statement} {STATEMENT}')
-    if 100 * opposite <= BESIDE * len(claims_R):
-        return claim
-    return dataclasses.replace(claim, holds=None, verdict='undecided')
+    opposed = any(c.holds is not None and c.holds is not claim.holds for c in claims_R)
+    if claim.holds is None or not (opposed or numbers != claim.numbers):
+        return dataclasses.replace(claim, numbers=numbers)
+    said = verdict([claim.verdict, *(c.verdict for c in claims_R)], rare=BESIDE / 100)
+    statement = f'{claim.statement} {STATEMENT}'
+    facts = {'statement': statement, 'verdict': said, 'holds': holds(said)}
+    return dataclasses.replace(claim, numbers=numbers, **facts)
 
 
 def _within(number: Number, numbers_R: Sequence[Sequence[Number]]) -> Number:

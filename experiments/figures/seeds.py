@@ -18,6 +18,7 @@ import numpy as np
 from experiments.figures.base import Claim, FigureInput, FigureOutput, names_below
 from experiments.figures.claims import headline
 from experiments.figures.claims.intervals import Interval
+from experiments.figures.claims.verdict import holds, verdict
 from nope.records import RESAMPLE, Measure, Records
 
 BY_SEED = '_by_seed'  # ends the names of measures that pooled records have besides
@@ -80,20 +81,15 @@ def over_seeds(claims_S: Sequence[Sequence[Claim]]) -> list[Claim]:
 
 
 def _over_seeds(claims: Sequence[Claim]) -> Claim:
-    first, verdicts = claims[0], {claim.verdict for claim in claims}
-    agreed = verdicts.pop() if len(verdicts) == 1 else 'undecided'
-    if 'not measured' in verdicts:  # for one seed and not for another
-        agreed = 'not measured'
-    decided = {'holds': True, 'does not hold': False}
+    first = claims[0]
     numbers = headline.merged([claim.numbers for claim in claims])
-    if agreed in decided and any(n.open for n in numbers):
-        agreed = 'undecided'
+    said = verdict([c.verdict for c in claims], open_=any(n.open for n in numbers))
     return dataclasses.replace(
         first,
         measured=_merged([claim.measured for claim in claims]),
-        holds=decided.get(agreed),
+        holds=holds(said),
         statement=f'{first.statement} {STATEMENT}',
-        verdict=agreed,
+        verdict=said,
         numbers=numbers,
     )
 
@@ -101,6 +97,8 @@ def _over_seeds(claims: Sequence[Claim]) -> Claim:
 def _merged(values: Sequence[Any]) -> Any:
     """Values of the seeds with the same keys, numbers as means with intervals; what is the same for
     every seed once, and else one by one."""
+    if all(isinstance(value, Mapping) and set(value) == {'mean', 'by_seed'} for value in values):
+        return Interval.of(np.array([value['mean'] for value in values])).stated()
     if all(isinstance(value, Mapping) for value in values):
         keys = dict.fromkeys(key for value in values for key in value)
         return {key: _merged([value.get(key) for value in values]) for key in keys}

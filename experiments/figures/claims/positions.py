@@ -9,19 +9,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from experiments.figures.claims import intervals, others
-from experiments.figures.claims.catalogue import (
-    BENDS_MEET,
-    BENDS_MOVE,
-    HEADSCALE_BEATS_UNIFORM,
-    HEADSCALE_ENTROPY,
-    HEADSCALE_HURTS_LESS,
-    ONSET,
-    PARITY,
-    UNIFORM_HURTS,
-)
-from experiments.figures.claims.decide import Measured, Rule
+from experiments.figures.claims.catalogue import CLAIMS
+from experiments.figures.claims.decide import Every, Measured, Rule
 from experiments.figures.claims.headline import Number, Numbers, number
+from experiments.figures.claims.verdict import ABOVE, BELOW, NEAR, Bound
 from experiments.figures.read.position_curve import SENSITIVITY, THRESHOLD, PositionCurve
 from experiments.figures.roles import Roles, Shape, Undecided
 
@@ -40,22 +31,22 @@ NAMES: Mapping[str, str] = {BASE: 'NoPE', ROTARY: 'RoPE', NTK: 'RoPE-NTK'}
 Curves = Roles[PositionCurve]
 
 
-def _parity(roles: Curves) -> Measured:
+ONSETS, FACTOR = CLAIMS['onset'].numbers, CLAIMS['onset'].thresholds['factor']
+MEET, MOVED = CLAIMS['bends_meet'].thresholds, CLAIMS['bends_move'].thresholds['factor']
+Found = dict[str, float]
+
+
+def _parity(roles: Curves) -> Found:
     nope, rotary = roles[BASE], roles[ROTARY]
-    half, length = nope.train_length / 2, nope.train_length
-    losses = {c.name: c.mean_loss(half, length) for c in (nope, rotary)}
-    difference = losses[nope.name] - losses[rotary.name]
-    measured = {'loss_nats': losses, 'nope_minus_rope_nats': difference}
-    limit = PARITY.thresholds['nats']
-    numbers = (number('NoPE - RoPE', difference, 'nats', (-limit, limit)),)
-    return measured, abs(difference) <= limit, numbers
+    place = (nope.train_length / 2, nope.train_length)
+    return {'': nope.mean_loss(*place) - rotary.mean_loss(*place)}
 
 
 def _onset(roles: Curves) -> Measured:
     as_trained, extended = _as_trained(roles), roles.get(NTK)
     measured: dict[str, dict[str, Any]] = {
         c.name: {
-            'paper': ONSET.numbers[role],
+            'paper': ONSETS[role],
             'onset': {str(t): c.loss_bend(t) for t in SENSITIVITY},
             'first_crossing': {str(t): c.loss_bend(t, sustained=False) for t in SENSITIVITY},
             'noise_nats': c.noise(),
@@ -84,8 +75,7 @@ def _near_printed(
     onsets = {
         role: _or_inf(c.loss_bend(threshold, beside=beside)) for role, c in as_trained.items()
     }
-    factor = ONSET.thresholds['factor']
-    near = all(1 / factor <= o / ONSET.numbers[role] <= factor for role, o in onsets.items())
+    near = all(1 / FACTOR <= o / ONSETS[role] <= FACTOR for role, o in onsets.items())
     return near and (len(onsets) < 2 or onsets[BASE] > onsets[ROTARY])
 
 
@@ -104,11 +94,11 @@ def _bends_meet(roles: Curves) -> Measured:
         numbers.append(number('RoPE-NTK first bend', None if math.isinf(first) else first, 'L'))
 
     def meet(threshold: float) -> bool:
-        limit = BENDS_MEET.thresholds['factor']
+        limit = MEET['factor']
         ratios = [_entropy_over_loss(c, threshold) for c in as_trained.values()]
         near = all(ratio is not None and 1 / limit <= ratio <= limit for ratio in ratios)
-        reach = BENDS_MEET.thresholds['ntk_reach']
-        return near and (extended is None or _first_bend(extended, threshold) > reach)
+        far = MEET['ntk_reach']
+        return near and (extended is None or _first_bend(extended, threshold) > far)
 
     return measured, _at_every_threshold(meet), tuple(numbers)
 
@@ -162,55 +152,32 @@ def _bends_move(roles: Curves) -> Measured:
     return measured, holds, numbers
 
 
-def _uniform_hurts(roles: Curves) -> Measured:
+def _uniform_hurts(roles: Curves) -> Found:
     base, scaled = roles[BASE], _sharpened(roles, UNIFORM)
-    inside = base.mean_loss(0, base.train_length)
-    changes = {c.name: c.mean_loss(0, c.train_length) - inside for c in scaled}
+    place = (0, base.train_length)
     largest = max(scaled, key=lambda c: c.multiplier or 0)
-    change, limit = changes[largest.name], UNIFORM_HURTS.thresholds['nats']
-    numbers = (number('largest multiplier - none over (0, L]', change, 'nats', (limit,)),)
-    return {'change_inside_L_nats': changes}, change > limit, numbers
+    return {'': largest.mean_loss(*place) - base.mean_loss(*place)}
 
 
-def _headscale_beats_uniform(roles: Curves) -> Measured:
+def _at_the_end(roles: Curves) -> Found:
     heads, uniform = _pair(roles)
-    length, end = heads.train_length, int(heads.positions[-1])
-    marks = sorted({m for m in (length, 2 * length, 4 * length, end) if m <= end})
-    width = length / 4
-    at = {
-        f'{m / length:g} L': heads.mean_loss(m - width, m) - uniform.mean_loss(m - width, m)
-        for m in marks
-    }
-    measured = {
-        'headscale_minus_uniform_nats': at,
-        'mean_to_end_nats': heads.mean_loss(0, end) - uniform.mean_loss(0, end),
-        'labels': [heads.name, uniform.name],
-    }
-    last = at[f'{end / length:g} L']
-    holds = intervals.below(last, 0, HEADSCALE_BEATS_UNIFORM.thresholds['nats'])
-    return measured, holds, (number('HeadScale - uniform at the end', last, 'nats', (0,)),)
+    end = int(heads.positions[-1])
+    place = (end - heads.train_length / 4, end)
+    return {'': heads.mean_loss(*place) - uniform.mean_loss(*place)}
 
 
-def _headscale_hurts_less(roles: Curves) -> Measured:
+def _inside(roles: Curves) -> Found:
     heads, uniform = _pair(roles)
-    length = heads.train_length
-    inside = heads.mean_loss(0, length) - uniform.mean_loss(0, length)
-    measured = {'headscale_minus_uniform_nats': inside, 'labels': [heads.name, uniform.name]}
-    holds = intervals.below(inside, 0, HEADSCALE_HURTS_LESS.thresholds['nats'])
-    return measured, holds, (number('HeadScale - uniform over (0, L]', inside, 'nats', (0,)),)
+    place = (0, heads.train_length)
+    return {'': heads.mean_loss(*place) - uniform.mean_loss(*place)}
 
 
-def _headscale_entropy(roles: Curves) -> Measured:
+def _entropy_beyond(roles: Curves) -> Found:
     heads, uniform = _pair(roles)
     beyond = (heads.train_length, int(heads.positions[-1]))
     if beyond[1] <= beyond[0]:
         raise Undecided('no position beyond L was measured')
-    entropies = {c.name: c.mean_entropy(*beyond) for c in (heads, uniform)}
-    difference = entropies[heads.name] - entropies[uniform.name]
-    measured = {'entropy_bits': entropies, 'headscale_minus_uniform_bits': difference}
-    numbers = (number('HeadScale - uniform beyond L', difference, 'bits', (0,)),)
-    holds = intervals.above(difference, 0, HEADSCALE_ENTROPY.thresholds['bits'])
-    return measured, holds, numbers
+    return {'': heads.mean_entropy(*beyond) - uniform.mean_entropy(*beyond)}
 
 
 def _ranges(roles: Curves) -> Measured:
@@ -265,12 +232,11 @@ def _outward(
     base: PositionCurve, scaled: PositionCurve, threshold: float = THRESHOLD
 ) -> dict[str, bool]:
     """By bend, whether that of `base` is there and that of `scaled` lies further out."""
-    limit = BENDS_MOVE.thresholds['factor']
     pairs = {
         'loss': (base.loss_bend(threshold), scaled.loss_bend(threshold)),
         'entropy': (base.entropy_bend(threshold), scaled.entropy_bend(threshold)),
     }
-    return {what: b is not None and _or_inf(s) > limit * b for what, (b, s) in pairs.items()}
+    return {what: b is not None and _or_inf(s) > MOVED * b for what, (b, s) in pairs.items()}
 
 
 def _moves(name: str, base: PositionCurve, scaled: Sequence[PositionCurve]) -> Numbers:
@@ -293,64 +259,89 @@ def _or_inf(position: float | None) -> float:
 _SENSITIVE = f'Not decided where thresholds of {", ".join(f"{t:g}" for t in SENSITIVITY)} disagree.'
 RULES: tuple[Rule[Curves], ...] = (
     Rule(
-        PARITY,
-        'Mean loss over (L/2, L] of NoPE and RoPE differs by at most '
-        f'{PARITY.thresholds["nats"]} nats.',
-        _parity,
+        'parity',
+        'Mean loss over (L/2, L] of NoPE less that of RoPE',
+        Every(_parity, Bound(NEAR, 'nats'), 'NoPE - RoPE', name='nope_minus_rope_nats', alone=True),
+        (BASE, ROTARY),
     ),
     Rule(
-        ONSET,
+        'onset',
         'The loss starts to rise where the paper says, within a factor of '
-        f'{ONSET.thresholds["factor"]}, and where both are drawn that of NoPE later than that of '
-        'RoPE; in multiples of L. The onset is the first position beyond L/2 from which the '
-        f'smoothed loss exceeds its mean over [L/2, L] by {THRESHOLD} nats for L/8 positions. '
-        'Where RoPE-NTK is drawn, whose loss does not rise there, nothing is decided unless the '
-        'excess over its own on the same windows says so too: what is hard in the text is in both. '
-        f'{_SENSITIVE} first_crossing asks for a single position.',
+        f'{FACTOR}, and where both are drawn that of NoPE later than that of RoPE; in multiples of '
+        'L. The onset is the first position beyond L/2 from which the smoothed loss exceeds its '
+        f'mean over [L/2, L] by {THRESHOLD} nats for L/8 positions. Where RoPE-NTK is drawn, whose '
+        'loss does not rise there, nothing is decided unless the excess over its own on the same '
+        f'windows says so too: what is hard in the text is in both. {_SENSITIVE}',
         _onset,
+        (BASE,),
     ),
     Rule(
-        BENDS_MEET,
+        'bends_meet',
         'In multiples of L, the two bends of NoPE and of RoPE as trained, where they are drawn, '
-        f'lie within a factor of {BENDS_MEET.thresholds["factor"]}, and RoPE-NTK, where it is '
-        f'drawn, shows neither bend up to {BENDS_MEET.thresholds["ntk_reach"]:g} L. Entropy bend: '
-        'from where the mean entropy exceeds the line fitted to it against ln i on [L/4, L] (its '
-        f'R^2 is given) by {THRESHOLD} bits for L/8 positions. Loss bend: the onset of claim 2. '
-        f'{_SENSITIVE}',
+        f'lie within a factor of {MEET["factor"]}, and RoPE-NTK, where it is drawn, shows neither '
+        f'bend up to {MEET["ntk_reach"]:g} L. Entropy bend: from where the mean entropy exceeds '
+        'the line fitted to it against ln i on [L/4, L] (its R^2 is given) by '
+        f'{THRESHOLD} bits for L/8 positions. Loss bend: the onset of claim 2. {_SENSITIVE}',
         _bends_meet,
+        (BASE,),
     ),
     Rule(
-        BENDS_MOVE,
-        f'Outward by a factor above {BENDS_MOVE.thresholds["factor"]}: every multiplier above 1 '
-        'moves both bends of NoPE, and none moves a bend of RoPE. Bends as in claims 2 and 3, each '
-        'curve against its own values inside L; none within the positions measured counts as '
-        f'further out. One of the two alone can refute it, and not bear it out. {_SENSITIVE}',
+        'bends_move',
+        f'Outward by a factor above {MOVED}: every multiplier above 1 moves both bends of NoPE, '
+        'and none moves a bend of RoPE. Bends as in claims 2 and 3, each curve against its own '
+        'values inside L; none within the positions measured counts as further out. One of the two '
+        f'alone can refute it, and not bear it out. {_SENSITIVE}',
         _bends_move,
+        (BASE, UNIFORM),
     ),
     Rule(
-        UNIFORM_HURTS,
-        'The largest multiplier raises the mean loss over (0, L] by more than '
-        f'{UNIFORM_HURTS.thresholds["nats"]} nats.',
-        _uniform_hurts,
+        'uniform_hurts',
+        'Mean loss over (0, L] with the largest multiplier less that without one',
+        Every(
+            _uniform_hurts,
+            Bound(ABOVE, 'nats'),
+            'largest multiplier - none over (0, L]',
+            name='change_inside_L_nats',
+            alone=True,
+        ),
+        (BASE, UNIFORM),
     ),
     Rule(
-        HEADSCALE_BEATS_UNIFORM,
-        'HeadScale has the lower loss at the last position: the mean over the L/4 positions up to '
-        f'it. A difference of at most {HEADSCALE_BEATS_UNIFORM.thresholds["nats"]} nats decides '
-        'nothing.',
-        _headscale_beats_uniform,
+        'headscale_beats_uniform',
+        'Mean loss over the last L/4 positions with HeadScale less that with the multiplier',
+        Every(
+            _at_the_end,
+            Bound(BELOW, 0, 'nats'),
+            'HeadScale - uniform at the end',
+            name='headscale_minus_uniform_nats',
+            alone=True,
+        ),
+        (HEADSCALE, UNIFORM),
     ),
     Rule(
-        HEADSCALE_ENTROPY,
-        'Mean entropy over all positions beyond L is higher with HeadScale. A difference of at '
-        f'most {HEADSCALE_ENTROPY.thresholds["bits"]} bits decides nothing.',
-        _headscale_entropy,
+        'headscale_entropy',
+        'Mean entropy over all positions beyond L with HeadScale less that with the multiplier',
+        Every(
+            _entropy_beyond,
+            Bound(ABOVE, 0, 'bits'),
+            'HeadScale - uniform beyond L',
+            'bits',
+            name='headscale_minus_uniform_bits',
+            alone=True,
+        ),
+        (HEADSCALE, UNIFORM),
     ),
-    Rule(others.RANGES, 'Mean loss and entropy by range of positions.', _ranges),
+    Rule('ranges', 'Mean loss and entropy by range of positions.', _ranges),
     Rule(
-        HEADSCALE_HURTS_LESS,
-        'HeadScale has the lower mean loss over (0, L]. A difference of at most '
-        f'{HEADSCALE_HURTS_LESS.thresholds["nats"]} nats decides nothing.',
-        _headscale_hurts_less,
+        'headscale_hurts_less',
+        'Mean loss over (0, L] with HeadScale less that with the multiplier',
+        Every(
+            _inside,
+            Bound(BELOW, 0, 'nats'),
+            'HeadScale - uniform over (0, L]',
+            name='headscale_minus_uniform_nats',
+            alone=True,
+        ),
+        (HEADSCALE, UNIFORM),
     ),
 )

@@ -9,7 +9,7 @@ import math
 import numpy as np
 import pytest
 
-from experiments.figures.claims.headline import Number, apart, decisive, line, merged, number
+from experiments.figures.claims.headline import Number, apart, line, merged, number
 from experiments.figures.claims.intervals import Interval
 
 
@@ -75,13 +75,6 @@ def test_a_note_of_some_seeds_is_none_of_all():
     for both, said in (((noted, number('a', 1.0)), ''), ((noted, noted), ' (the end)')):
         for seeds in (both, both[::-1]):
             assert line(merged([(n,) for n in seeds])) == f'a 1.00 [1.00, 1.00]{said}'
-
-
-def test_the_decisive_one_of_several_numbers_is_the_highest_or_the_lowest():
-    found = {'2 L': np.array([0.1, 0.3]), '4 L': 0.1, 'lacking': None}
-    assert decisive('rise', found, 'nats', highest=True)[0].what == 'rise, 2 L'
-    assert decisive('rise', found, 'nats', highest=False)[0].what == 'rise, 4 L'
-    assert decisive('rise', {}, 'nats', highest=True) == ()
 
 
 def test_differences_are_those_of_each_seed_where_both_have_as_many():

@@ -78,15 +78,9 @@ def with_retrofit() -> list[Claim]:
 
 
 def with_all_laws() -> list[Claim]:
-    """A few laws in each figure, which has colours for seven curves."""
-    found: list[Claim] = []
-    roles = list(laws.ROLES)
-    for first in range(0, len(roles), 4):
-        names = roles[first : first + 4]
-        losses = {name: [laws_test.BASE - 0.01] for name in ('uniform', 'heads', *names)}
-        made = laws_test.claims({'base': [laws_test.BASE], **losses}, headscale={4: 'heads'})
-        found += made.values()
-    return found
+    losses = {name: [laws_test.BASE - 0.01] for name in ('uniform', 'heads', *laws.ROLES)}
+    losses['base'] = [laws_test.BASE]
+    return list(laws_test.claims(losses, headscale={4: 'heads'}).values())
 
 
 @pytest.fixture(scope='module')
@@ -95,7 +89,7 @@ def measured() -> dict[str, list[Claim]]:
     claims = [claim for kind in KINDS for claim in drawn(kind)]
     claims += with_rotary() + with_all_passkeys() + with_near_searches()
     claims += with_retrofit() + with_all_laws()
-    claims += passkey_test.claims({'n': passkey_test.depths(0.9, 0.1)}, {'no_init': 'n'}).values()
+    claims += passkey_test.claims({'no_init': passkey_test.depths(0.9, 0.1)})
     claims += code_models_test.drawn(code_models_test.PAPER)
     claims += longbench_test.claims((16.5, 18.3, 18.5, 17.2, 17.0)).values()
     found: dict[str, list[Claim]] = {}
