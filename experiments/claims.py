@@ -2,15 +2,14 @@
 
     python -m experiments.claims --workdir=WORK [--size=quick] [--run] [--results=configs/results]
 
-Reads the summaries of the figures in WORK and writes the board, WORK/claims/claims.md, .csv, .json,
-.png and .pdf, and of figures of several sizes trend.png, .pdf and .csv beside it, the numbers of
-each claim by size. With --run every figure that decides a claim is drawn first, trained where it is
+Reads the summaries of the figures in WORK and writes the board, WORK/claims/claims.md, .csv and
+.json, and of figures of several sizes trend.png, .pdf and .csv beside it, the numbers of claims by
+size. With --run every figure that decides a claim is drawn first, trained where it is
 not, as experiments.run does, one after another; further arguments (--config.FIELD=VALUE) go to
 each. With --results the claims are written as small files to be committed, in a folder that is
-there, and the pages that are made from these, with the trend of all sizes there; without --workdir
-these pages alone. Figures drawn with settings that are not their configs' are marked. Exit
-status: 0 done, 1 a figure failed, 2 bad input, 143 stopped and saved. Without an accelerator and
-without JAX, but for --run.
+there. Their page and the trend of all sizes are made anew, without --workdir these alone. Figures
+drawn with settings that are not their configs' are marked. Exit status: 0 done, 1 a figure failed,
+2 bad input, 143 stopped and saved. Without an accelerator and without JAX, but for --run.
 """
 
 from __future__ import annotations
@@ -43,7 +42,10 @@ def main(arguments: Sequence[str]) -> int:
     try:
         if given.results and not given.results.is_dir():
             raise ValueError(f'--results={given.results}: there is no such folder')
-        missing, stopped = _drawn(given, options)
+        missing: list[Missing] = []
+        stopped = False
+        if given.run:
+            missing, stopped = figure_commands.draw_all(given.size, given.workdir, options)
         if stopped:
             return STOPPED
         if given.workdir:
@@ -75,13 +77,6 @@ def _parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     if given.run:
         given.size = given.size or SIZES[0]
     return given, options
-
-
-def _drawn(given: argparse.Namespace, options: Sequence[str]) -> tuple[list[Missing], bool]:
-    """Figures that could not be drawn, and whether the command was stopped."""
-    if not given.run:
-        return [], False
-    return figure_commands.draw_all(given.size, given.workdir, options)
 
 
 def _read(work: pathlib.Path, size: str | None, *, empty: bool) -> list[Summary]:
@@ -128,8 +123,8 @@ def _summary_of(decision: Decision) -> str:
 def _trend(
     folder: pathlib.Path, standings: Sequence[Standing], tokens: trend.Tokens
 ) -> bool | None:
-    """Writes how numbers change with size; whether that differs from what was there. None where no
-    figure has one at several sizes."""
+    """Writes how numbers change with size, and tells whether that differs from before. None without
+    a number at several sizes."""
     courses = trend.courses(standings, tokens)
     if not courses:
         return None

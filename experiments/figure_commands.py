@@ -46,19 +46,15 @@ def draw_all(size: str, work: pathlib.Path, options: Sequence[str]) -> tuple[lis
 
 
 def _missing(name: str, size: str, status: int, said: str) -> Missing:
-    reason = _reason(said) or f'exit status {status}'
+    # The last line that tells an error, else the last line.
+    lines = [line.strip() for line in said.replace('\r', '\n').splitlines() if line.strip()]
+    errors = [line.removeprefix('error: ') for line in lines if line.startswith('error: ')]
+    reason = (errors or lines or [f'exit status {status}'])[-1]
     if status == BAD_INPUT and USERS in reason:
         remedy = f'run {place(name)}:{size} with them, then this command without --run'
         return Missing(name, size, reason, remedy, failed=False)
     remedy = f'the same command goes on from here; alone: {place(name)}:{size}'
     return Missing(name, size, reason, remedy, failed=True)
-
-
-def _reason(said: str) -> str:
-    """The last line that tells an error, else the last line."""
-    lines = [line.strip() for line in said.replace('\r', '\n').splitlines() if line.strip()]
-    errors = [line.removeprefix('error: ') for line in lines if line.startswith('error: ')]
-    return (errors or lines or [''])[-1]
 
 
 def run_command(command: Sequence[str]) -> tuple[int, str]:

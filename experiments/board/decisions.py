@@ -25,10 +25,9 @@ RELEASED = 'released'  # shown behind these: published models, which the user gi
 class Decision:
     """Verdict of one figure on a claim at one size.
 
-    size: 'quick' or the like. figure: its name. seeds: of its config, () where not known. verdict:
-    'holds', 'does not hold', 'undecided' or 'reading'. numbers: what the verdict rests on, each
-    with its mean and 95 % interval over seeds, of one by resamples. statement: what was decided,
-    with its thresholds. summary: of the figure.
+    The size is 'quick' or the like. Seeds are those of the config, () where not known. The verdict
+    is no 'not measured'. It rests on `numbers`, each with its mean and 95 % interval over seeds or
+    resamples. The statement says what was decided, with its thresholds.
     """
 
     size: str
@@ -47,8 +46,8 @@ class Decision:
 
 @dataclasses.dataclass(frozen=True)
 class Standing:
-    """A claim and what was decided of it. configs: those whose figure decides it. decisions: by
-    size, then by name of the figure; several of one size need not agree."""
+    """A claim, the configs whose figure decides it, and the decisions, by size and figure. Several
+    of one size need not agree."""
 
     claim: Claim
     configs: tuple[str, ...]
@@ -58,7 +57,7 @@ class Standing:
         return tuple(decision for decision in self.decisions if decision.size == size)
 
     def deciding(self, size: str) -> tuple[Decision, ...]:
-        """Those of the figures with the most seeds."""
+        """Decisions of the figures with the most seeds."""
         found = self.at(size)
         most = max((len(decision.seeds) for decision in found), default=0)
         return tuple(decision for decision in found if len(decision.seeds) == most)
@@ -112,23 +111,19 @@ def standings(summaries: Collection[Summary]) -> tuple[Standing, ...]:
         raise ValueError(f'the summary of {twice[0][1]!r} at {twice[0][0]!r} is given twice')
     ordered = sorted(summaries, key=lambda s: (rank(s.size), s.figure))
     numbered = sorted(CLAIMS.values(), key=lambda c: (c.number is None, c.number or 0))
-    return tuple(Standing(c, configs()[c.id], _decisions(c.id, ordered)) for c in numbered)
+    found: dict[str, list[Decision]] = {claim.id: [] for claim in numbered}
+    for s in ordered:
+        for c in (c for c in s.claims if c.verdict != NOT_MEASURED):
+            decision = Decision(s.size, s.figure, s.seeds, c.verdict, c.numbers, c.statement, s)
+            found[c.id].append(decision)
+    return tuple(Standing(c, configs()[c.id], tuple(found[c.id])) for c in numbered)
 
 
 def sizes_of(summaries: Collection[Summary]) -> tuple[str, ...]:
-    """Those that there are, in the order in which they are shown."""
+    """Sizes of the summaries, in the order in which they are shown."""
     return tuple(sorted({s.size for s in summaries}, key=rank))
 
 
 def rank(size: str) -> tuple[int, str]:
     """Sorts sizes as they are shown."""
     return (SIZES.index(size) if size in SIZES else len(SIZES), size)
-
-
-def _decisions(claim: str, ordered: Collection[Summary]) -> tuple[Decision, ...]:
-    return tuple(
-        Decision(s.size, s.figure, s.seeds, found.verdict, found.numbers, found.statement, s)
-        for s in ordered
-        for found in s.claims
-        if found.id == claim and found.verdict != NOT_MEASURED
-    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from experiments.board.decisions import DISAGREE, Decision, Missing, Standing
@@ -58,7 +58,10 @@ def markdown(
         'most seeds decide. Every statement and number stands in the files.',
         f'## Five claims\n\n{_first_five(board, sizes)}',
     ]
-    for title, members in _grouped(board):
+    grouped = {ELEVEN: [s for s in board if s.claim.number is not None]}
+    for source, claims in SOURCES.items():
+        grouped[source] = [s for s in board if s.claim in claims and s.claim.number is None]
+    for title, members in grouped.items():
         heads = ['', 'claim', 'printed', 'ours at the largest size', 'file']
         lines = [_line(heads), _line(['---'] * len(heads))]
         lines += [_row(standing, sizes, link) for standing in members]
@@ -76,13 +79,6 @@ def markdown(
         lines += [_line([f'`{m.figure}`', _text(m.reason), _text(m.remedy)]) for m in missing]
         parts.append('## Missing figures\n\n' + '\n'.join(lines))
     return '\n\n'.join(parts) + '\n'
-
-
-def _grouped(board: Sequence[Standing]) -> Iterator[tuple[str, list[Standing]]]:
-    """The eleven claims, and the others by source, each group with its title."""
-    yield ELEVEN, [s for s in board if s.claim.number is not None]
-    for source, claims in SOURCES.items():
-        yield source, [s for s in board if s.claim in claims and s.claim.number is None]
 
 
 def _first_five(board: Sequence[Standing], sizes: Sequence[str]) -> str:
@@ -131,7 +127,7 @@ def _seeds(decision: Decision) -> str:
 
 
 def _shown(standing: Standing, size: str) -> Decision:
-    """The first decision that agrees with the verdict of the size, where one does."""
+    """The first decision with the verdict of the size, else the first one."""
     found = standing.deciding(size)
     agreed = [d for d in found if d.verdict == standing.verdict(size)]
     return (agreed or list(found))[0]
@@ -156,8 +152,8 @@ def _row(standing: Standing, sizes: Sequence[str], link: Link) -> str:
 
 
 def records(board: Sequence[Standing], sizes: Sequence[str]) -> list[dict[str, Any]]:
-    """The board in tidy long form: a claim, a size and a figure that decided it, with an empty
-    figure where none did."""
+    """The board in tidy long form: a row for each claim, size and figure. A claim without a figure
+    has a row too."""
     return [
         {
             'number': s.claim.number or '',
@@ -208,8 +204,8 @@ def as_json(
 
 
 def said(decision: Decision) -> str:
-    """The figure and its headline, 'fig1: NoPE - RoPE 0.180 nats'; between them what it asked of
-    which model where figures differ in that, and a few settings that are not its config's."""
+    """'fig1, 3 seeds: NoPE - RoPE 0.180 nats'. The models asked and a few settings of its own stand
+    before the numbers."""
     asked = f' ({ASKED[decision.figure]})' if decision.figure in ASKED else ''
     count, settings = len(decision.seeds), decision.summary.changed
     seeds = f', {count} seeds' if count > 1 else ''

@@ -17,9 +17,8 @@ LARGEST_TABLE = 1 << 20
 
 
 def write(folder: pathlib.Path, summaries: Sequence[Summary]) -> list[pathlib.Path]:
-    """Files SIZE/FIGURE.json below `folder`, of figures that claims name as deciding them (others
-    repeat their models); those that say the same of an earlier date stay as they are. The paths of
-    those that were written."""
+    """Writes SIZE/FIGURE.json below `folder`, for figures whose config decides a claim; others
+    repeat their models. A file that says the same of an earlier date stays. The paths written."""
     written = []
     for summary in summaries:
         path = folder / summary.size / f'{summary.figure}.json'
@@ -55,7 +54,7 @@ def write_table(
 
 
 def _says(there: Mapping[str, Any], stated: Mapping[str, Any]) -> bool:
-    """Whether a file states the same, and by which commands that was drawn, if that is known."""
+    """Whether a file states the same, and names its commands if they are known."""
     again = {name: stated[name] for name in ('date', 'drawn_by')}
     known = bool(there.get('drawn_by')) or not stated['drawn_by']
     return known and {**there, **again} == stated

@@ -35,9 +35,8 @@ APART = 0.07  # of the distance of two sizes: between marks of one size
 
 @dataclasses.dataclass(frozen=True)
 class Point:
-    """A number at one size. tokens: that the models were trained on, None where they were not
-    trained here. low, high: 95 % interval of the mean over seeds, of one seed by resamples, and
-    both the mean where there is none."""
+    """A number at one size. The models were trained on `tokens`, None for those of others. Low and
+    high are its 95 % interval over seeds or resamples, and both the mean without one."""
 
     size: str
     tokens: int | None
@@ -107,8 +106,9 @@ def draw(found: Sequence[Course]) -> mpl.Figure:
         mpl.Line2D([], [], color=style.BLACK, linestyle='none', label=verdict, **look)
         for verdict, look in MARKS.items()
     ]
-    bars = {'linestyle': 'none', 'marker': '|', 'markersize': 9, 'label': '95 % over seeds'}
-    handles.append(mpl.Line2D([], [], color=style.BLACK, **bars))
+    bar = mpl.Line2D([], [], color=style.BLACK, linestyle='none', marker='|', markersize=9)
+    bar.set_label('95 % over seeds')
+    handles.append(bar)
     handles.append(mpl.Line2D([], [], color=style.BLACK, linestyle='--', label='limit'))
     figure.legend(handles=handles, loc='outside upper center', ncols=min(len(handles), 2 * columns))
     return figure

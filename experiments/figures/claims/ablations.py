@@ -73,7 +73,7 @@ def _parts_matter(shown: ShownAblations) -> dict[str, np.ndarray]:
 
 
 def _book(shown: ShownAblations) -> dict[str, np.ndarray]:
-    """Of the corpus in the place of PG19."""
+    """Takes the corpus in the place of PG19."""
     full, free = shown.roles[FULL], shown.roles[NO_BOUND]
     book = next((c['key'] for c in shown.corpora if c.get('paper') == 'pg19'), None)
     if book is None:
@@ -95,14 +95,7 @@ RULES: tuple[Rule[ShownAblations], ...] = (
         'parts_matter',
         f'Passkey accuracy inside the window of the full method, which is at least {LEAST:g} %, '
         'less that without either part',
-        Every(
-            _parts_matter,
-            Bound(ABOVE, 'points'),
-            '',
-            'points',
-            name='passkey_drop_points',
-            each=True,
-        ),
+        Every(_parts_matter, Bound(ABOVE, 'points'), '', 'points', each=True),
         (FULL, NO_INIT, NO_BOUND),
     ),
     Rule(

@@ -10,16 +10,16 @@ from collections.abc import Mapping
 class Claim:
     """One claim, whatever figures decide it.
 
-    id: its name in files. short: a few words. printed: the numbers of its source in short, '' where
-    there are none. paper: the statement of the source, '' of readings. number: among the first
-    paper's eleven claims, None for others. thresholds: ours, by what they are compared with.
-    numbers: of the source, where measured ones stand beside them. reading: nothing is to be decided.
+    The id is its name in files, `short` a few words. `printed` has the numbers of its source in
+    short, and `paper` its words; our own claims have neither. The number counts the first paper's
+    eleven claims. The thresholds are ours, by what they are compared with. Measured numbers stand
+    beside the source's `numbers`. A reading has nothing to decide.
     """
 
     id: str
     short: str
-    printed: str
-    paper: str
+    printed: str = ''
+    paper: str = ''
     number: int | None = None
     thresholds: Mapping[str, float] = dataclasses.field(default_factory=dict)
     numbers: Mapping[str, float] = dataclasses.field(default_factory=dict)

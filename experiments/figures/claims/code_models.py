@@ -43,7 +43,6 @@ def _rise(role: str, multiple: float, side: str, limit: str, what: str) -> Every
         lambda roles: {'': _at(roles, role, multiple) - _at(roles, role, 1.0)},
         Bound(side, limit),
         what,
-        name=what,
     )
 
 
@@ -61,9 +60,7 @@ RULES: tuple[Rule[Groups], ...] = (
     Rule(
         'code_encodings_alike_inside',
         f'{_MEANS}: the highest of the three encodings less the lowest, at L/2 and at L',
-        Every(
-            _spread, Bound(BELOW, 'nats'), 'highest - lowest loss', name='highest_minus_lowest_nats'
-        ),
+        Every(_spread, Bound(BELOW, 'nats'), 'highest - lowest loss'),
         ENCODINGS,
     ),
     Rule(
@@ -89,7 +86,6 @@ RULES: tuple[Rule[Groups], ...] = (
                 lambda roles: {'': _at(roles, NOPE, 2.5) - _at(roles, ALIBI, 2.5)},
                 Bound(ABOVE, 0, 'margin_nats'),
                 'NoPE - ALiBi at 2.5 L',
-                name='NoPE - ALiBi at 2.5 L',
             ),
             _rise(ALIBI, 2.5, ABOVE, 'nats', 'rise of ALiBi to 2.5 L'),
         ),

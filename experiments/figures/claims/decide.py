@@ -16,7 +16,7 @@ from experiments.figures.claims import verdict
 from experiments.figures.claims.catalogue import CLAIMS
 from experiments.figures.claims.claim import Claim
 from experiments.figures.claims.decided import Decided
-from experiments.figures.claims.headline import Number, Numbers, number
+from experiments.figures.claims.headline import Numbers, number
 from experiments.figures.claims.intervals import Interval
 from experiments.figures.claims.verdict import ABOVE, NEAR, Bound
 from experiments.figures.roles import Undecided
@@ -32,11 +32,11 @@ Found = Mapping[str, float | np.ndarray | Interval]
 class Every(Generic[T]):
     """Numbers that must all lie on one side of a limit.
 
-    find: from what the figure shows to numbers by seed, each by its name, '' where there is one.
-    bound: of the limit. what: the number in words, before its name. name: of the numbers in
-    summary.json. several: one seed decides nothing. each: all numbers are told; else the one that
-    decides. alone: the figure is drawn for each seed, and the mean over seeds is held against the
-    limit as well. notes: words behind a number, by its name.
+    `find` takes what the figure shows. It gives numbers by seed, each by its name, '' for a
+    single one. `what` is the number in words, before its name. Where it is empty, `name` stands for
+    all of them. With `several` one seed decides nothing. With `each` all numbers are told, not
+    only the one that decides. With `alone` the figure is drawn for each seed, and the mean over
+    seeds is held against the limit as well. The words of `notes` stand behind a number.
     """
 
     find: Callable[[T], Found]
@@ -68,12 +68,12 @@ class Every(Generic[T]):
             numbers.append(dataclasses.replace(told, note=notes.get(name, '')))
         stated: dict[str, Any] = {name: interval.stated() for name, interval in found.items()}
         stated = stated.get('', stated)
-        measured = {self.name: stated} if self.name else stated
+        measured = {name: stated} if (name := self.what or self.name) else stated
         return measured, verdict.every(holds.values()), tuple(numbers)
 
     def _hardest(self, found: Mapping[str, Interval], holds: Mapping[str, bool | None]) -> str:
-        """Name of the number that decides: among those that fail, else among the undecided ones,
-        that with the mean furthest on the wrong side."""
+        """Name of the number that decides. It fails where one does, else it is undecided where one
+        is. Its mean is furthest on the wrong side."""
         if self.bound.side == NEAR:
             return max(found, key=lambda name: abs(found[name].mean))
         wrong = [name for side in (False, None, True) for name in found if holds[name] is side]
@@ -89,11 +89,11 @@ Measure = Callable[[T], Measured]
 class Rule(Generic[T]):
     """Decision of a claim by a figure.
 
-    id: of the claim. subject: what is decided, to which the words of the limits are added. measure:
-    numbers and their limits, of which all must hold, or a function from what the figure shows to
-    `Measured`, whose subject says all; it raises Undecided where something is missing. needs: roles
-    that a config's figure gives if it is to decide the claim, or a test of these roles. said: the
-    limit of a function in short.
+    The subject says what is decided; the words of the limits follow it. The measure is numbers
+    with their limits, all of which must hold, or a function. A function raises Undecided where
+    something is missing, and its subject says all. A config that is to decide the claim gives the
+    roles in `needs` and those that a value such as `Less` names, or roles that pass its test. A
+    function's limit in short is `said`.
     """
 
     id: str
@@ -139,7 +139,8 @@ class Rule(Generic[T]):
         """Whether a figure with these roles is to decide the claim."""
         if callable(self.needs):
             return self.needs(roles)
-        return all(roles.get(role) for role in self.needs)
+        own = [role for part in self.parts for role in getattr(part.find, 'roles', ())]
+        return all(roles.get(role) for role in (*self.needs, *own))
 
     def measured(self, shown: T) -> Measured:
         """By all parts. Undecided where something is missing."""
@@ -152,24 +153,25 @@ class Rule(Generic[T]):
             for name, values in some.items():
                 measured[name] = {**measured.get(name, {}), **values}
         if not measured:
-            raise Undecided('nothing that it compares was measured')
+            lacking = ', '.join(part.what or part.name or 'any number' for part in self.parts)
+            raise Undecided(f'nothing was measured for: {lacking}')
         holds = verdict.every(holds for _, holds, _ in found)
         return measured, holds, tuple(n for _, _, numbers in found for n in numbers)
 
 
 def decide(rules: Sequence[Rule[T]], shown: T) -> list[Decided]:
     """One decided claim for each rule, in their order; undecided ones say what is missing."""
-    return [_decided(rule, shown) for rule in rules]
-
-
-def _decided(rule: Rule[T], shown: T) -> Decided:
-    claim, measured = rule.claim, {}
-    numbers: tuple[Number, ...] = ()
-    try:
-        measured, holds, numbers = rule.measured(shown)
-        said = verdict.READING if claim.reading else verdict.word(holds)
-    except Undecided as reason:
-        measured, said = {'missing': str(reason)}, verdict.NOT_MEASURED
-    said = verdict.verdict([said], open_=any(n.open for n in numbers))
-    facts = (claim.id, claim.number, claim.paper, measured, verdict.holds(said))
-    return Decided(*facts, rule.statement, said, numbers)
+    found = []
+    for rule in rules:
+        claim = rule.claim
+        numbers: Numbers = ()
+        measured: Mapping[str, Any] = {}
+        try:
+            measured, holds, numbers = rule.measured(shown)
+            said = verdict.READING if claim.reading else verdict.word(holds)
+        except Undecided as reason:
+            measured, said = {'missing': str(reason)}, verdict.NOT_MEASURED
+        said = verdict.verdict([said], open_=any(n.open for n in numbers))
+        facts = (claim.id, claim.number, claim.paper, measured, verdict.holds(said))
+        found.append(Decided(*facts, rule.statement, said, numbers))
+    return found

@@ -48,8 +48,8 @@ class ShownEncodings:
 
 
 def _ranked(claim: str, said: str, pairs: Sequence[tuple[str, str]]) -> Rule[ShownEncodings]:
-    """Whether the first encoding of each pair ranks above the second, in the paper's way and where
-    accuracies that are alike share their ranks; the numbers are those of the paper's way."""
+    """The rule that the first encoding of each pair ranks above the second. It must do so in the
+    paper's way, whose numbers are told, and where accuracies that are alike share their ranks."""
     bound = Bound(ABOVE, 0, CLAIMS[claim].thresholds['rank'])
 
     def decided(shown: ShownEncodings, shared: bool) -> Measured:

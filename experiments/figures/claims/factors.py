@@ -90,7 +90,7 @@ def _ahead(role: str, side: str, name: str) -> Every[Curves]:
         return {'': (head.loss_tail - _method(roles, role).best('loss_tail'))[:, longest]}
 
     what = f'HeadScale - {name}'
-    return Every(find, Bound(side, 0, 'nats'), what, name=what)
+    return Every(find, Bound(side, 0, 'nats'), what)
 
 
 def _method(roles: Curves, role: str) -> Method:

@@ -127,13 +127,13 @@ RULES: tuple[Rule[Panels], ...] = (
         'uniform_hurts',
         "Mean loss over (0, L] with the multiplier of the grid nearest to the paper's largest "
         f'({max(MULTIPLIERS.values())}) less that without one, in every panel',
-        Every(_uniform_hurts, Bound(ABOVE, 'nats'), '', name='change_inside_L_nats', each=True),
+        Every(_uniform_hurts, Bound(ABOVE, 'nats'), '', each=True),
     ),
     Rule(
         'uniform_not_flat',
         'Loss under the best multiplier of each position, over the last L/2 positions less that '
         'over (L/2, L], in every panel. At each position the least of the losses of a grid is '
         'chosen by its own noise, which lowers both',
-        Every(_not_flat, Bound(ABOVE, 'nats', 'margin'), '', name='rise_nats', each=True),
+        Every(_not_flat, Bound(ABOVE, 'nats', 'margin'), '', each=True),
     ),
 )

@@ -33,13 +33,7 @@ def _keeps_loss(claim: str, role: str) -> Rule[Points]:
     return Rule(
         claim,
         f'Mean loss of windows of {multiple:g} L less that of windows of L',
-        Every(
-            rise,
-            Bound(AT_MOST, 'nats'),
-            f'rise from L to {multiple:g} L',
-            name='rise_from_L_nats',
-            alone=True,
-        ),
+        Every(rise, Bound(AT_MOST, 'nats'), f'rise from L to {multiple:g} L', alone=True),
         (role,),
     )
 
@@ -52,7 +46,6 @@ def _in_domain(claim: str, role: str) -> Rule[Points]:
             lambda points: {'': points[role].x - points[ROTARY].x},
             Bound(AT_MOST, 'nats'),
             'split - rotary at L',
-            name='split_minus_rotary_at_L_nats',
             alone=True,
         ),
         (role, ROTARY),

@@ -24,11 +24,10 @@ Values = float | None | np.ndarray | Interval
 class Number:
     """One measured number. what: in plain words, so that the value and the unit may follow.
 
-    by_seed: one value a seed, or a single one; None stands for 'not within what was measured'.
-    resampled: of a single one the 95 % interval of resamples of the documents or prompts that it
-    was measured on, where there are some. limits: that the claim compares it with, of a number that
-    decides alone. ends: between which its values lie, so that an interval of their mean ends there.
-    note: words behind it, which tell no number from another.
+    `by_seed` has one value a seed, or a single one, with None for 'not within what was measured'.
+    A single one may have the 95 % interval of resamples of its documents or prompts. A number that
+    decides alone is held against `limits`. Its values lie between `ends`, and so does the interval
+    of their mean. The note is words behind it, which tell no number from another.
     """
 
     what: str
@@ -73,8 +72,9 @@ class Number:
         if found is None and not any(value is not None for value in self.by_seed):
             return f'{self.what}: none measured'
         over = '' if self.resampled is None else ' by resamples'
-        bracketed = found is not None and self.bracketed
-        ends = f' [{self.digits(found.low)}, {self.digits(found.high)}{over}]' if bracketed else ''
+        ends = ''
+        if found is not None and self.bracketed:
+            ends = f' [{self.digits(found.low)}, {self.digits(found.high)}{over}]'
         return f'{self.what} {self.value()}{ends}'
 
     def value(self) -> str:
@@ -102,7 +102,7 @@ class Number:
 
     @classmethod
     def from_stated(cls, stated: Mapping[str, Any]) -> Number:
-        """Of what `stated` gave; without its limits."""
+        """The number that `stated` gave, without its limits."""
         by_seed, note = tuple(stated['by_seed']), stated.get('note', '')
         resampled = tuple(stated['interval']) if stated.get('interval_of') else None
         found = cls(stated['what'], stated['unit'], by_seed, note=note, resampled=resampled)

@@ -63,8 +63,8 @@ def _low_layers(share: np.ndarray) -> Measured:
 
 @dataclasses.dataclass(frozen=True)
 class Heads:
-    """Of every layer and head, [layers, N]. multipliers: searched. bits: entropy under them.
-    as_trained: that of the model without them at the same position, None where not measured."""
+    """Searched multipliers of every layer and head, [layers, N], and the entropy under them.
+    Without them it is `as_trained` at the same position, None where not measured."""
 
     multipliers: np.ndarray
     bits: np.ndarray
@@ -72,8 +72,8 @@ class Heads:
 
 
 def _correlations(heads: Heads) -> Measured:
-    """Of all layers, drawn or not. A larger multiplier lowers the entropy of its own head, so that
-    the entropy under it falls with it for any model; what the search found is in the other."""
+    """Takes all layers, drawn or not. A larger multiplier lowers the entropy of its own head, so
+    the entropy under it falls for any model. The entropy without it shows what the search found."""
     measured = {'under_the_multipliers': _correlation(heads.multipliers, heads.bits)}
     if heads.as_trained is None:
         raise Undecided('the entropy of the model without the multipliers was not measured')

@@ -28,7 +28,7 @@ class Interval:
 
     @classmethod
     def of(cls, values_S: np.ndarray, several: bool = False) -> Interval:
-        """Of one number a seed, S >= 1. several: one seed decides nothing."""
+        """Takes one number a seed, S >= 1. With `several` one seed decides nothing."""
         values = np.asarray(values_S, np.float64)
         mean, freedom = float(values.mean()), len(values) - 1
         half = 0.0

@@ -43,8 +43,8 @@ def repeated(group: KeyGroup, claim: str) -> Measured:
 
 
 def _enough(share: float, prompts: int, least: float) -> bool | None:
-    """Whether one model repeats at least that share of keys; None of one that falls short by what
-    chance may do to so many prompts."""
+    """Whether one model repeats at least that share of keys. None means that chance may take so
+    many prompts from it."""
     # The mean of ten times 0.9 or the like may fall short of it by a rounding error.
     if share >= least - 1e-9:
         return True

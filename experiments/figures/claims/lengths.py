@@ -27,6 +27,19 @@ ROLES: Mapping[str, Shape] = {
 # L, and all.
 WINDOW, TAIL = 'loss_window', 'loss_tail'
 SEARCHED, BEYOND, ALL = 'searched', 'beyond', 'all'
+MEASURES = {WINDOW: 'Mean loss over the window', TAIL: 'Loss of the last L/2 positions'}
+PLACES = {
+    SEARCHED: 'in windows of the length of the search',
+    BEYOND: 'at every n > L measured',
+    ALL: 'at every n measured',
+}
+NAMES = {
+    BASE: 'no multiplier',
+    UNIFORM: 'the best uniform multiplier for the length',
+    HEADSCALE: 'HeadScale',
+    'log_square': '1 + a x + b x^2',
+    'fixed_log_length': '1 + 0.397 ln(n/L)',
+}
 LONGER = CLAIMS['longer_search_serves_end'].thresholds['factor']
 
 Groups = Roles[Group]
@@ -45,6 +58,18 @@ class Less:
     second: str
     at: float | str
     measure: str = WINDOW
+
+    @property
+    def roles(self) -> tuple[str, str]:
+        return self.first, self.second
+
+    @property
+    def said(self) -> str:
+        """'Loss of the last L/2 positions with HeadScale less that with ...'."""
+        one, other = (NAMES.get(role, role) for role in self.roles)
+        at = PLACES[self.at] if isinstance(self.at, str) else f'in windows of {self.at:g} L'
+        every = ', for every search' if HEADSCALE in self.roles else ''
+        return f'{MEASURES[self.measure]} with {one} less that with {other}, {at}{every}'
 
     def __call__(self, roles: Groups) -> Losses:
         return {
@@ -87,7 +112,7 @@ def searches(roles: Groups) -> list[tuple[str, float, Group]]:
 
 
 def rise(group: Group, start: float, measure: str = TAIL) -> np.ndarray | None:
-    """[S] loss at twice a length less that at it, nats; None where either was not measured."""
+    """[S] rise of the loss from a length to twice that, nats; None if one was not measured."""
     first, twice = group.at(start), group.at(2 * start)
     if first is None or twice is None:
         return None
@@ -155,53 +180,36 @@ def _lowest(roles: Groups) -> Measured:
     return measured, None, (number(place, best.loss_window[:, far], 'nats'),)
 
 
+def less(claim: str, value: Less, bound: Bound, what: str) -> Rule[Groups]:
+    """The rule that one loss less another lies on a side of a limit."""
+    return Rule(claim, value.said, Every(value, bound, what))
+
+
 RULES: tuple[Rule[Groups], ...] = (
-    Rule(
+    less(
         'headscale_hurts',
-        'Mean loss of windows of L with HeadScale less that of the model as trained, for every '
-        'search',
-        Every(
-            Less(HEADSCALE, BASE, 1),
-            Bound(ABOVE, 0, 'nats'),
-            'smallest HeadScale - base at L',
-            name='headscale_minus_base_at_L_nats',
-        ),
-        (HEADSCALE, BASE),
+        Less(HEADSCALE, BASE, 1),
+        Bound(ABOVE, 0, 'nats'),
+        'smallest HeadScale - base at L',
     ),
-    Rule(
+    less(
         'headscale_beats_uniform',
-        'Mean loss over windows of the length of its search with HeadScale less that with the best '
-        'uniform multiplier for that length, for every search',
-        Every(
-            Less(HEADSCALE, UNIFORM, SEARCHED),
-            Bound(BELOW, 0, 'nats'),
-            'highest HeadScale - uniform',
-            name='headscale_minus_uniform_nats',
-        ),
-        (HEADSCALE, UNIFORM),
+        Less(HEADSCALE, UNIFORM, SEARCHED),
+        Bound(BELOW, 0, 'nats'),
+        'highest HeadScale - uniform',
     ),
     Rule(
         'fails_past_searched',
         'Loss of the last L/2 positions at twice the length of the search less that at the length '
         'of the search, for every search',
-        Every(
-            _past_searched,
-            Bound(ABOVE, 'nats'),
-            'smallest rise to twice the length',
-            name='rise_from_tuned_to_twice_nats',
-        ),
+        Every(_past_searched, Bound(ABOVE, 'nats'), 'smallest rise to twice the length'),
         (HEADSCALE,),
     ),
     Rule(
         'log_length_serves_every_length',
         'Mean loss over the window with log-length less that of the best other curve by means over '
         'seeds, at every n',
-        Every(
-            _one_set,
-            Bound(BELOW, 'nats'),
-            'highest log-length - best other',
-            name='log_length_minus_best_other_nats',
-        ),
+        Every(_one_set, Bound(BELOW, 'nats'), 'highest log-length - best other'),
         (LOG_LENGTH, HEADSCALE),
     ),
     Rule(
@@ -216,12 +224,7 @@ RULES: tuple[Rule[Groups], ...] = (
         'Loss of the last L/2 positions of windows as long as those of a search, with the next '
         f'longer search by a factor of at most {LONGER:g} (the paper: 1.125) less that with the '
         'search itself',
-        Every(
-            _longer_search,
-            Bound(BELOW, 0, 'nats'),
-            'at the end, searched at',
-            name='longer_minus_own_nats',
-        ),
+        Every(_longer_search, Bound(BELOW, 0, 'nats'), 'at the end, searched at'),
         _near_searches,
     ),
 )

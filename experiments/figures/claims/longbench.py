@@ -43,16 +43,13 @@ RULES: tuple[Rule[Roles[ScoreRow]], ...] = (
             Bound(ABOVE, 0, 'points'),
             'NoPE - RoPE, mean of 16 tasks',
             'points',
-            name='nope_minus_rope_points',
         ),
         (BASE, ROTARY),
     ),
     Rule(
         'longbench_shortest',
         'Mean with HeadScale searched at the shortest length less that with every longer search',
-        Every(
-            _shortest, Bound(ABOVE, 0, 'points'), '', 'points', name='shortest_minus_longer_points'
-        ),
+        Every(_shortest, Bound(ABOVE, 0, 'points'), '', 'points', name='shortest - longer'),
         (HEADSCALE,),
     ),
 )

@@ -35,7 +35,7 @@ LEAST = CLAIMS['passkey_reach'].thresholds['accuracy']
 
 
 def _parts_matter(roles: Panels) -> dict[str, np.ndarray]:
-    """Of the full method and one ablation or both."""
+    """Takes the full method, and one ablation or both."""
     panels = {FULL: roles[FULL]} | {r: p for r in (NO_BOUND, NO_INIT) if (p := roles.get(r))}
     _works_inside(panels[FULL])
     inside = {role: x for role, p in panels.items() if (x := p.inside_by_seed) is not None}
@@ -168,14 +168,7 @@ RULES: tuple[Rule[Panels], ...] = (
         'Mean accuracy inside the window with the full method, which repeats at least '
         f'{100 * LEAST:g} % of the keys there, less that without the bound and that without the '
         'initialisation, those of them that are drawn',
-        Every(
-            _parts_matter,
-            Bound(ABOVE, 'points'),
-            '',
-            'points',
-            name='full_minus_other_points',
-            each=True,
-        ),
+        Every(_parts_matter, Bound(ABOVE, 'points'), '', 'points', each=True),
         (FULL,),
     ),
     Rule(
@@ -200,13 +193,7 @@ RULES: tuple[Rule[Panels], ...] = (
         f'Keys repeated by the rotary model as trained, which repeats at least {100 * LEAST:g} % '
         'inside L, at every length from '
         f'{CLAIMS["rotary_passkey_fails"].thresholds["windows"]:g} L on',
-        Every(
-            _rotary_beyond,
-            Bound(BELOW, 'percent'),
-            'most keys repeated',
-            '%',
-            name='percent_beyond',
-        ),
+        Every(_rotary_beyond, Bound(BELOW, 'percent'), 'most keys repeated', '%'),
         (ROTARY,),
     ),
     Rule(
@@ -218,7 +205,6 @@ RULES: tuple[Rule[Panels], ...] = (
             Bound(BELOW, 'windows'),
             'furthest reach',
             'windows',
-            name='reach_over_window',
             notes=lambda roles: _ends(roles.several(ALIBI)),
         ),
         (ALIBI,),

@@ -29,9 +29,9 @@ ROLES: Mapping[str, Shape] = {
 
 @dataclasses.dataclass(frozen=True)
 class ShownPerplexity:
-    """Rows of a table: roles, of which one with choices is that with the best of each window,
-    which is what the paper reports; one_factor, by label, the rows with one choice for all;
-    corpora and windows (multiples of L, ascending) that were measured."""
+    """Rows of a table. A row with choices plays its role with the best of each window, as in the
+    paper; `one_factor` has the rows with one choice for all, by label. Corpora and windows
+    (multiples of L, ascending) are those that were measured."""
 
     roles: Roles[PerplexityRow]
     one_factor: Mapping[str, PerplexityRow]
@@ -79,7 +79,8 @@ def _less_uniform(inside: bool) -> Callable[[ShownPerplexity], Losses]:
     length: in windows of L, or in those."""
 
     def find(shown: ShownPerplexity) -> Losses:
-        found, uniform = {}, shown.roles.by_multiple(UNIFORM)
+        found: Losses = {}
+        uniform = shown.roles.by_multiple(UNIFORM)
         for multiple, row in shown.roles.by_multiple(HEADSCALE).items():
             window = shown.target(multiple)
             if window is not None and window in uniform:
@@ -145,45 +146,27 @@ RULES: tuple[Rule[ShownPerplexity], ...] = (
     Rule(
         'parity',
         'Loss of NoPE less that of RoPE in windows of L, on every corpus',
-        Every(
-            _parity, Bound(NEAR, 'nats'), 'NoPE - RoPE at L', name='nope_minus_rope_nats', each=True
-        ),
+        Every(_parity, Bound(NEAR, 'nats'), 'NoPE - RoPE at L', each=True),
         (BASE, ROTARY),
     ),
     Rule(
         'uniform_hurts',
         'Loss in windows of L with the uniform multiplier for the longest length less that without '
         'one, on every corpus',
-        Every(
-            _uniform_hurts,
-            Bound(ABOVE, 'nats'),
-            'largest multiplier - none at L',
-            name='change_at_L_nats',
-            each=True,
-        ),
+        Every(_uniform_hurts, Bound(ABOVE, 'nats'), 'largest multiplier - none at L', each=True),
         (BASE, UNIFORM),
     ),
     Rule(
         'headscale_beats_uniform',
         f'{_PAIR}search, loss in these windows, for every such pair on every corpus',
-        Every(
-            _less_uniform(inside=False),
-            Bound(BELOW, 0, 'nats'),
-            'highest HeadScale - uniform',
-            name='headscale_minus_uniform_nats',
-        ),
+        Every(_less_uniform(inside=False), Bound(BELOW, 0, 'nats'), 'highest HeadScale - uniform'),
         (HEADSCALE, UNIFORM),
     ),
     Rule(
         'fails_past_searched',
         'Loss in windows of twice the length of the search less that at the length of the search, '
         'wherever both were measured',
-        Every(
-            _past_searched,
-            Bound(ABOVE, 'nats'),
-            'smallest rise to twice the length',
-            name='rise_from_tuned_to_twice_nats',
-        ),
+        Every(_past_searched, Bound(ABOVE, 'nats'), 'smallest rise to twice the length'),
         (HEADSCALE,),
     ),
     Rule(
@@ -206,10 +189,7 @@ RULES: tuple[Rule[ShownPerplexity], ...] = (
         'headscale_hurts_less',
         f'{_PAIR}search, loss in windows of L, for every such pair on every corpus',
         Every(
-            _less_uniform(inside=True),
-            Bound(BELOW, 0, 'nats'),
-            'highest HeadScale - uniform at L',
-            name='headscale_minus_uniform_nats',
+            _less_uniform(inside=True), Bound(BELOW, 0, 'nats'), 'highest HeadScale - uniform at L'
         ),
         (HEADSCALE, UNIFORM),
     ),

@@ -33,13 +33,27 @@ Curves = Roles[PositionCurve]
 
 ONSETS, FACTOR = CLAIMS['onset'].numbers, CLAIMS['onset'].thresholds['factor']
 MEET, MOVED = CLAIMS['bends_meet'].thresholds, CLAIMS['bends_move'].thresholds['factor']
-Found = dict[str, float]
+Pick = Callable[[Curves], tuple[PositionCurve, PositionCurve]]
 
 
-def _parity(roles: Curves) -> Found:
-    nope, rotary = roles[BASE], roles[ROTARY]
-    place = (nope.train_length / 2, nope.train_length)
-    return {'': nope.mean_loss(*place) - rotary.mean_loss(*place)}
+def _less(
+    pick: Pick,
+    low: float,
+    high: float | None = None,
+    mean: Callable[[PositionCurve, float, float], float] = PositionCurve.mean_loss,
+) -> Callable[[Curves], dict[str, float]]:
+    """Mean over (low L, high L] of one curve less that of another. Without `high` up to the end,
+    from where a negative `low` counts."""
+
+    def find(roles: Curves) -> dict[str, float]:
+        one, other = pick(roles)
+        length, end = one.train_length, int(one.positions[-1])
+        place = (low * length + (end if low < 0 else 0), end if high is None else high * length)
+        if place[0] >= place[1]:
+            raise Undecided('no position beyond L was measured')
+        return {'': mean(one, *place) - mean(other, *place)}
+
+    return find
 
 
 def _onset(roles: Curves) -> Measured:
@@ -61,22 +75,16 @@ def _onset(roles: Curves) -> Measured:
             paired = c.loss_bend(beside=extended)
             numbers.append(number(f'{NAMES[role]} beside RoPE-NTK from', paired, 'L'))
 
+    def near_printed(threshold: float, beside: PositionCurve | None) -> bool:
+        onsets = {r: _or_inf(c.loss_bend(threshold, beside=beside)) for r, c in as_trained.items()}
+        near = all(1 / FACTOR <= o / ONSETS[role] <= FACTOR for role, o in onsets.items())
+        return near and (len(onsets) < 2 or onsets[BASE] > onsets[ROTARY])
+
     def as_printed(threshold: float) -> bool | None:
-        alone, beside = (_near_printed(as_trained, threshold, x) for x in (None, extended))
+        alone, beside = (near_printed(threshold, x) for x in (None, extended))
         return alone if alone == beside else None
 
     return measured, _at_every_threshold(as_printed), tuple(numbers)
-
-
-def _near_printed(
-    as_trained: Mapping[str, PositionCurve], threshold: float, beside: PositionCurve | None
-) -> bool:
-    """Whether the onsets by that threshold are near the paper's, and in its order."""
-    onsets = {
-        role: _or_inf(c.loss_bend(threshold, beside=beside)) for role, c in as_trained.items()
-    }
-    near = all(1 / FACTOR <= o / ONSETS[role] <= FACTOR for role, o in onsets.items())
-    return near and (len(onsets) < 2 or onsets[BASE] > onsets[ROTARY])
 
 
 def _bends_meet(roles: Curves) -> Measured:
@@ -152,34 +160,6 @@ def _bends_move(roles: Curves) -> Measured:
     return measured, holds, numbers
 
 
-def _uniform_hurts(roles: Curves) -> Found:
-    base, scaled = roles[BASE], _sharpened(roles, UNIFORM)
-    place = (0, base.train_length)
-    largest = max(scaled, key=lambda c: c.multiplier or 0)
-    return {'': largest.mean_loss(*place) - base.mean_loss(*place)}
-
-
-def _at_the_end(roles: Curves) -> Found:
-    heads, uniform = _pair(roles)
-    end = int(heads.positions[-1])
-    place = (end - heads.train_length / 4, end)
-    return {'': heads.mean_loss(*place) - uniform.mean_loss(*place)}
-
-
-def _inside(roles: Curves) -> Found:
-    heads, uniform = _pair(roles)
-    place = (0, heads.train_length)
-    return {'': heads.mean_loss(*place) - uniform.mean_loss(*place)}
-
-
-def _entropy_beyond(roles: Curves) -> Found:
-    heads, uniform = _pair(roles)
-    beyond = (heads.train_length, int(heads.positions[-1]))
-    if beyond[1] <= beyond[0]:
-        raise Undecided('no position beyond L was measured')
-    return {'': heads.mean_entropy(*beyond) - uniform.mean_entropy(*beyond)}
-
-
 def _ranges(roles: Curves) -> Measured:
     """Loss and entropy by range of positions: a reading, nothing to decide."""
     measured = {}
@@ -214,6 +194,10 @@ def _sharpened(roles: Curves, role: str) -> Sequence[PositionCurve]:
     return found
 
 
+def _largest(scaled: Sequence[PositionCurve]) -> PositionCurve:
+    return max(scaled, key=lambda c: c.multiplier or 0)
+
+
 def _pair(roles: Curves) -> tuple[PositionCurve, PositionCurve]:
     """HeadScale, of several searches the longest, and the uniform multiplier beside it."""
     searches = roles.by_multiple(HEADSCALE)
@@ -241,7 +225,7 @@ def _outward(
 
 def _moves(name: str, base: PositionCurve, scaled: Sequence[PositionCurve]) -> Numbers:
     """Ratios of bends: under the largest multiplier, over those of the curve without one."""
-    largest = max(scaled, key=lambda c: c.multiplier or 0)
+    largest = _largest(scaled)
     ends = {
         'loss': (base.loss_bend(), largest.loss_bend()),
         'entropy': (base.entropy_bend(), largest.entropy_bend()),
@@ -261,7 +245,12 @@ RULES: tuple[Rule[Curves], ...] = (
     Rule(
         'parity',
         'Mean loss over (L/2, L] of NoPE less that of RoPE',
-        Every(_parity, Bound(NEAR, 'nats'), 'NoPE - RoPE', name='nope_minus_rope_nats', alone=True),
+        Every(
+            _less(lambda roles: (roles[BASE], roles[ROTARY]), 0.5, 1),
+            Bound(NEAR, 'nats'),
+            'NoPE - RoPE',
+            alone=True,
+        ),
         (BASE, ROTARY),
     ),
     Rule(
@@ -298,10 +287,9 @@ RULES: tuple[Rule[Curves], ...] = (
         'uniform_hurts',
         'Mean loss over (0, L] with the largest multiplier less that without one',
         Every(
-            _uniform_hurts,
+            _less(lambda roles: (_largest(_sharpened(roles, UNIFORM)), roles[BASE]), 0, 1),
             Bound(ABOVE, 'nats'),
             'largest multiplier - none over (0, L]',
-            name='change_inside_L_nats',
             alone=True,
         ),
         (BASE, UNIFORM),
@@ -310,10 +298,9 @@ RULES: tuple[Rule[Curves], ...] = (
         'headscale_beats_uniform',
         'Mean loss over the last L/4 positions with HeadScale less that with the multiplier',
         Every(
-            _at_the_end,
+            _less(_pair, -0.25),
             Bound(BELOW, 0, 'nats'),
             'HeadScale - uniform at the end',
-            name='headscale_minus_uniform_nats',
             alone=True,
         ),
         (HEADSCALE, UNIFORM),
@@ -322,11 +309,10 @@ RULES: tuple[Rule[Curves], ...] = (
         'headscale_entropy',
         'Mean entropy over all positions beyond L with HeadScale less that with the multiplier',
         Every(
-            _entropy_beyond,
+            _less(_pair, 1, mean=PositionCurve.mean_entropy),
             Bound(ABOVE, 0, 'bits'),
             'HeadScale - uniform beyond L',
             'bits',
-            name='headscale_minus_uniform_bits',
             alone=True,
         ),
         (HEADSCALE, UNIFORM),
@@ -336,10 +322,9 @@ RULES: tuple[Rule[Curves], ...] = (
         'headscale_hurts_less',
         'Mean loss over (0, L] with HeadScale less that with the multiplier',
         Every(
-            _inside,
+            _less(_pair, 0, 1),
             Bound(BELOW, 0, 'nats'),
             'HeadScale - uniform over (0, L]',
-            name='headscale_minus_uniform_nats',
             alone=True,
         ),
         (HEADSCALE, UNIFORM),

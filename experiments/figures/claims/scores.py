@@ -31,7 +31,6 @@ RULES: tuple[Rule[Roles[ScoreRow]], ...] = (
             Bound(NEAR, 'points'),
             'NoPE - RoPE, mean of seven tasks',
             'points',
-            name='nope_minus_rope_points',
         ),
         (BASE, ROTARY),
     ),

@@ -1,4 +1,5 @@
-"""DOC."""
+"""Claims of *The Impact of Positional Encoding on Length Generalization in Transformers* (arXiv
+2305.19466) about encodings and scratchpads on synthetic tasks. APE is its sinusoidal encoding."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ CLAIMS = (
         'rank 0.69; T5 0.55',
         'Of the five encodings NoPE generalises best: mean reciprocal rank over 17 tasks and 3 '
         'seeds 0.69; T5 0.55, ALiBi 0.50, Rotary 0.33, APE 0.22 (Figure 1).',
+        # Between ranks 4 and 5 lie 0.05.
         thresholds={'rank': 0.02},
     ),
     Claim(
@@ -60,6 +62,7 @@ CLAIMS = (
         "NoPE's attention patterns resemble those of T5's relative bias most: distance from "
         'NoPE, from short to long examples of SCAN, 0.1 to 0.3 of T5, 0.15 to 0.73 of ALiBi, '
         '0.2 to 0.93 of APE, 0.32 to 1.3 of Rotary (Figure 4).',
+        # Distances shrink with a model.
         thresholds={'ratio': 0.1},
     ),
     Claim(
@@ -118,6 +121,7 @@ CLAIMS = (
         'Inside the context of training NoPE, ALiBi and Rotary are close: mean perplexity 2.99, '
         '2.97 and 2.93 at 512 tokens, 2.75, 2.82 and 2.69 at 1,024 (1.3B models, Appendix F, '
         'documents of 2,750 to 3,750 tokens).',
+        # Between the paper's encodings inside L lie up to 0.04.
         thresholds={'nats': 0.1},
     ),
     Claim(
@@ -127,6 +131,7 @@ CLAIMS = (
         'Rotary fails just past the context of training: mean perplexity 3.42 at 1,200 tokens '
         'and 166 at 1,400, from 2.69 at 1,024 (1.3B models, Appendix F, documents of 2,750 to '
         '3,750 tokens).',
+        # A perplexity 2.7 times as high.
         thresholds={'nats': 1},
     ),
     Claim(

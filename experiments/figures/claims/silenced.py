@@ -1,4 +1,4 @@
-"""Claims about what local heads carry and what heads without position carry."""
+"""Claims about loss and keys without local heads, and without heads that have no position."""
 
 from __future__ import annotations
 

@@ -76,41 +76,26 @@ RULES: tuple[Rule[Tuned], ...] = (
         'tuned_works',
         'Largest mean loss over windows from L to the tuned length less that of the base model at '
         'L, for every curve',
-        Every(
-            _largest_inside,
-            Bound(BELOW, 'nats'),
-            'largest tuned - base at L',
-            name='tuned_minus_base_at_L_nats',
-        ),
+        Every(_largest_inside, Bound(BELOW, 'nats'), 'largest tuned - base at L'),
     ),
     Rule(
         'tuned_fails',
         'Loss of the last L/2 positions at twice the tuned length less that at the tuned length, '
         'for every curve measured there',
-        Every(
-            _past_tuned,
-            Bound(ABOVE, 'nats'),
-            'smallest rise to twice the length',
-            name='rise_from_tuned_to_twice_nats',
-        ),
+        Every(_past_tuned, Bound(ABOVE, 'nats'), 'smallest rise to twice the length'),
     ),
     Rule(
         'yarn_below_pi',
         'Mean loss over windows of the tuned length with YaRN less that with PI, for every length '
         'and budget',
-        Every(_yarn_less_pi, Bound(BELOW, 'nats'), 'highest YaRN - PI', name='yarn_minus_pi_nats'),
+        Every(_yarn_less_pi, Bound(BELOW, 'nats'), 'highest YaRN - PI'),
         (PI, YARN),
     ),
     Rule(
         'more_tuning',
         'Mean loss over windows of the tuned length with the larger budget less that with the '
         'smaller one, for every method and length',
-        Every(
-            _raw_less_fair,
-            Bound(BELOW, 0, 'nats'),
-            'highest raw - fair',
-            name='raw_minus_fair_nats',
-        ),
+        Every(_raw_less_fair, Bound(BELOW, 0, 'nats'), 'highest raw - fair'),
         (FAIR, RAW),
     ),
 )

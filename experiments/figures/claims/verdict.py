@@ -17,7 +17,7 @@ ABOVE, BELOW, AT_MOST, NEAR = 'above', 'below', 'at most', 'within'
 
 @dataclasses.dataclass(frozen=True)
 class Bound:
-    """What a number must satisfy: a side of a limit, and a margin around it that decides nothing.
+    """Condition on a number: a side of a limit, with a margin that decides nothing.
 
     side: ABOVE, BELOW, AT_MOST, or NEAR, which is within `limit` of 0. limit, margin: numbers, or
     names among the thresholds of the claim.
@@ -89,9 +89,9 @@ def verdict(
 ) -> str:
     """Verdict of several cases together: seeds, resamples of one seed, or figures.
 
-    cases: the verdicts. By default all must agree; opposite ones give `opposed`. open_: whether the
-    interval of a number contains its limit. rare: the share of cases that may be the opposite of
-    the first, which is the one that was measured; those that decide nothing then have no say.
+    By default all must agree; opposite ones give `opposed`. With `open_` the interval of a number
+    contains its limit. Resamples pass `rare`, the share of cases that may be opposite to the first
+    one, which was measured. Resamples that decide nothing have no say.
     """
     first, found = cases[0], set(cases)
     if rare is None:

@@ -127,7 +127,7 @@ def test_the_mean_inside_the_window_is_the_papers_where_it_prints_one(paper, ver
     claim = found('passkey_inside', runs | {'none': by_length(0.0, window=128)}, {}, paper)
     assert claim.verdict == verdict
     if 'RoPE' in paper:
-        assert claim.measured['RoPE']['mean'] == pytest.approx(9)
+        assert claim.measured["furthest from the paper's mean"]['RoPE']['mean'] == pytest.approx(9)
 
 
 @pytest.mark.parametrize(

@@ -102,8 +102,8 @@ def test_methods_with_factors_count_with_the_best_of_each_window():
 def test_a_search_is_compared_in_the_longest_windows_within_it():
     found, corpora = claims(), ('pg19', 'proof_pile')
     target, inside = (
-        found[name].measured['headscale_minus_uniform_nats']
-        for name in ('headscale_beats_uniform', 'headscale_hurts_less')
+        found[name].measured[f'highest HeadScale - uniform{where}']
+        for name, where in (('headscale_beats_uniform', ''), ('headscale_hurts_less', ' at L'))
     )
     searches = {2: 2, 4: 4, 9: 8}  # length of the search -> of the windows
     assert set(target) == {
@@ -112,7 +112,7 @@ def test_a_search_is_compared_in_the_longest_windows_within_it():
     at_8 = target['searched at 9 L, at 8 L, pg19']['mean']
     assert at_8 == pytest.approx(np.log(31.7 / 189.5))
     assert inside['searched at 9 L, pg19']['mean'] == pytest.approx(np.log(18.6 / 31.2))
-    past = found['fails_past_searched'].measured['rise_from_tuned_to_twice_nats']
+    past = found['fails_past_searched'].measured['smallest rise to twice the length']
     assert set(past) == {f'searched at {n} L, {corpus}' for n in (2, 4) for corpus in corpora}
     assert past['searched at 4 L, pg19']['mean'] == pytest.approx(np.log(700 / 20.6))
 
