@@ -61,12 +61,9 @@ def _reach(roles: Panels) -> Measured:
             'measured_up_to': int(p.lengths[-1]) / p.context,
         }
         # Decided where prompts went that far, or where the panel fell short.
-        far = p.lengths[-1] >= windows * p.context or p.reach(LEAST) < p.lengths[-1]
-        enough = found[p.label] >= windows - 1e-9
-        agree = far and (enough == enough[0]).all()
-        holds[p.label] = bool(enough[0]) if agree else None
-        if not far:
-            del holds[p.label]
+        if p.lengths[-1] >= windows * p.context or p.reach(LEAST) < p.lengths[-1]:
+            enough = found[p.label] >= windows - 1e-9
+            holds[p.label] = bool(enough[0]) if (enough == enough[0]).all() else None
     open_ = [p.label for p in chosen if holds.get(p.label) is None]
     fails = [label for label, held in holds.items() if held is False]
     shortest = min(fails or open_ or found, key=lambda label: found[label].mean())

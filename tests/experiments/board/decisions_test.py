@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -99,9 +101,13 @@ def test_a_config_decides_the_claims_that_its_roles_ask_for(name):
         place = f'{record}seed0' if record.endswith('/') else record
         records[place] = renaming.made(evaluation, index, 0, facts)
     output = KINDS[kind].draw(FigureInput('f', records, options))
-    measured = {claim.id for claim in output.claims if claim.verdict != NOT}
+    measured = {claim.id: claim for claim in output.claims if claim.verdict != NOT}
+    for claim in measured.values():
+        assert re.search(r'\d|none measured', claim.headline) and len(claim.headline) <= 300
+        assert '\n' not in claim.headline
+        assert all(number.what and number.by_seed for number in claim.numbers)
     asked = {claim for claim, names in decisions.configs().items() if name in names}
-    assert asked and asked - ELSEWHERE <= measured
+    assert asked and asked - ELSEWHERE <= set(measured)
 
 
 @pytest.mark.parametrize('name', decisions.configs()['keys_far'])

@@ -86,34 +86,40 @@ def test_the_numbers_of_a_figure_stand_beside_its_verdicts(tmp_path, monkeypatch
     assert not there.exists()
 
 
-def test_a_result_is_read_as_it_was_written(tmp_path):
-    (path,) = results.write(tmp_path, [summary()])
-    assert path == tmp_path / 'quick/fig1.json'
-    assert board.of_results(tmp_path) == [summary()]
-    stated = json.loads(path.read_text())
-    assert stated['config'] == 'configs/first_paper/fig1.py:quick' and list(stated) == sorted(
-        stated
-    )
+DRAWN = {'commit': 'c0', 'jax': '0.10.2', 'device': 'cpu', 'devices': 1}
 
 
-def test_a_result_that_differs_in_its_date_alone_stays_as_it_is(tmp_path):
-    results.write(tmp_path, [summary()])
-    assert results.write(tmp_path, [summary(date='2026-02-03')]) == []
-    assert board.of_results(tmp_path)[0].date == '2026-01-02'
-    changed = summary(verdict='undecided', date='2026-02-03')
-    assert len(results.write(tmp_path, [changed])) == 1
-    assert board.of_results(tmp_path) == [changed]
+def by(commit: str, **given) -> Summary:
+    return dataclasses.replace(summary(**given), drawn_by=({**DRAWN, 'commit': commit},))
 
 
-def test_a_result_gains_what_drew_it_and_keeps_it(tmp_path):
-    """Committed ones of before the commands were written have none."""
-    results.write(tmp_path, [summary()])
-    drawn = {'commit': 'c0', 'jax': '0.10.2', 'device': 'cpu', 'devices': 1}
-    first = dataclasses.replace(summary(), drawn_by=(drawn,))
-    assert len(results.write(tmp_path, [first])) == 1
-    again = dataclasses.replace(summary(date='2026-02-03'), drawn_by=({**drawn, 'commit': 'c1'},))
-    assert results.write(tmp_path, [again]) == []
-    assert board.of_results(tmp_path) == [first]
+@pytest.mark.parametrize(
+    ('there', 'given', 'written'),
+    [
+        (None, summary(), True),
+        (summary(), summary(date='2026-02-03'), False),  # it differs in its date alone
+        (summary(), summary(verdict='undecided', date='2026-02-03'), True),
+        # Ones of before the commands were written gain what drew them, and keep it.
+        (summary(), by('c0'), True),
+        (by('c0'), by('c1', date='2026-02-03'), False),
+        # A figure that decides nothing has a file only where it had one.
+        (None, dataclasses.replace(summary(), claims=()), False),
+        (summary(), dataclasses.replace(summary(), claims=()), True),
+    ],
+)
+def test_a_result_is_written_where_it_says_more_and_read_as_it_was_written(
+    there, given, written, tmp_path
+):
+    if there is not None:
+        results.write(tmp_path, [there])
+    paths = results.write(tmp_path, [given])
+    assert paths == ([tmp_path / 'quick/fig1.json'] if written else [])
+    kept = given if written else there
+    assert board.of_results(tmp_path) == ([] if kept is None else [kept])
+    for path in paths:
+        stated = json.loads(path.read_text())
+        assert stated['config'] == 'configs/first_paper/fig1.py:quick'
+        assert list(stated) == sorted(stated)
 
 
 @pytest.mark.parametrize('line', ['', '{"figure": "fig1", "versions"', '[]', '{"figure": "fig1"}'])
@@ -130,14 +136,6 @@ def test_what_drew_a_figure_is_read_around_a_damaged_line(tmp_path, line):
     (folder / 'summary.json').write_text(json.dumps({'claims': [], 'runs': {}}))
     expected = {'commit': 'c0', 'jax': '0.10.2', 'device': 'NVIDIA H100', 'devices': 8}
     assert of_work(folder, 'fig1', 'quick').drawn_by == (expected,)
-
-
-def test_a_figure_that_decides_nothing_has_a_file_only_where_it_had_one(tmp_path):
-    silent = dataclasses.replace(summary(), claims=())
-    assert results.write(tmp_path, [silent]) == [] and not list(tmp_path.iterdir())
-    results.write(tmp_path, [summary()])
-    assert len(results.write(tmp_path, [silent])) == 1
-    assert board.of_results(tmp_path) == [silent]
 
 
 @pytest.mark.parametrize(
