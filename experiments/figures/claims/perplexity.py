@@ -163,6 +163,17 @@ RULES: tuple[Rule[ShownPerplexity], ...] = (
         (HEADSCALE, UNIFORM),
     ),
     Rule(
+        'headscale_hurts',
+        'Loss in windows of L with HeadScale, searched at its longest length, less that without, on '
+        'every corpus',
+        Every(
+            lambda shown: shown.less(shown.longest()[1], shown.roles[BASE], 1),
+            Bound(ABOVE, 0, 'nats'),
+            'smallest HeadScale - base at L',
+        ),
+        (HEADSCALE, BASE),
+    ),
+    Rule(
         'fails_past_searched',
         'Loss in windows of twice the length of the search less that at the length of the search, '
         'wherever both were measured',

@@ -62,6 +62,7 @@ def test_the_papers_own_numbers_bear_them_all():
         ({'rope': (13.9, 505, 470, 640)}, 'parity', FAILS),
         ({'rope': (16.0, 505, 470, 640)}, 'parity', FAILS),
         ({'uniform_1.8': (14.9, 44.0, 70.6, 189.5)}, 'uniform_hurts', FAILS),
+        ({'headscale_9': (14.3, 19.2, 19.1, 31.7)}, 'headscale_hurts', FAILS),
         ({'headscale_2': (15.9, 15.6, 390.0, 1250.0)}, 'headscale_hurts_less', FAILS),
         ({'headscale_2': (14.9, 17.0, 390.0, 1250.0)}, 'headscale_beats_uniform', FAILS),
         ({'headscale_9': (18.6, 19.2, 19.1, 200.0)}, 'headscale_beats_uniform', FAILS),
@@ -140,7 +141,7 @@ NOWHERE = tuple(c | {'missing': 'not there'} for c in PERPLEXITY_OPTIONS['corpor
         *(
             ({'roles': {k: v for k, v in PERPLEXITY_OPTIONS['roles'].items() if k != role}}, names)
             for role, names in {
-                'base': {'parity', 'uniform_hurts'},
+                'base': {'parity', 'uniform_hurts', 'headscale_hurts'},
                 'rotary': {'parity'},
                 'uniform': {'uniform_hurts', 'headscale_beats_uniform', 'headscale_hurts_less'},
                 'headscale': set(IDS) - {'parity', 'uniform_hurts'},
