@@ -7,6 +7,7 @@ sentence as a value. A rule that says more is a function.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -106,7 +107,7 @@ class Rule(Generic[T]):
     def claim(self) -> Claim:
         return CLAIMS[self.id]
 
-    @property
+    @functools.cached_property  # claims are decided anew for every resample
     def parts(self) -> tuple[Every[T], ...]:
         """The numbers that are compared, with the thresholds of the claim; () of a function."""
         given = self.measure if isinstance(self.measure, tuple) else (self.measure,)
@@ -116,7 +117,7 @@ class Rule(Generic[T]):
             if isinstance(part, Every)
         )
 
-    @property
+    @functools.cached_property
     def statement(self) -> str:
         """What is decided, with every threshold."""
         parts = self.parts

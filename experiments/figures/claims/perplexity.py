@@ -164,8 +164,8 @@ RULES: tuple[Rule[ShownPerplexity], ...] = (
     ),
     Rule(
         'headscale_hurts',
-        'Loss in windows of L with HeadScale, searched at its longest length, less that without, on '
-        'every corpus',
+        'Loss in windows of L with HeadScale, searched at its longest length, less that without, '
+        'on every corpus',
         Every(
             lambda shown: shown.less(shown.longest()[1], shown.roles[BASE], 1),
             Bound(ABOVE, 0, 'nats'),
