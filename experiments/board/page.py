@@ -56,7 +56,7 @@ def markdown(
         '# Claims',
         f'Signs, at {named}: {signs}. Brackets: the 95 % interval over seeds. The figures with the '
         'most seeds decide. Every statement and number stands in the files.',
-        f'## Five claims\n\n{_first_five(board, sizes)}',
+        f'## Five claims\n\n{_first_five(board, sizes, link)}',
     ]
     grouped = {ELEVEN: [s for s in board if s.claim.number is not None]}
     for source, claims in SOURCES.items():
@@ -81,7 +81,7 @@ def markdown(
     return '\n\n'.join(parts) + '\n'
 
 
-def _first_five(board: Sequence[Standing], sizes: Sequence[str]) -> str:
+def _first_five(board: Sequence[Standing], sizes: Sequence[str], link: Link) -> str:
     heads = ['claim', 'limit', 'size', '', 'every seed', 'date', 'commit', 'device']
     lines = [_line(heads), _line(['---'] * len(heads))]
     by_id = {standing.claim.id: standing for standing in board}
@@ -89,11 +89,8 @@ def _first_five(board: Sequence[Standing], sizes: Sequence[str]) -> str:
         for size in (size for size in sizes if standing.at(size)):
             decision = _shown(standing, size)
             drawn = decision.summary.drawn_by[-1] if decision.summary.drawn_by else {}
-            cells = [
-                _text(standing.claim.short),
-                _rule(standing.claim.id, decision).limit,
-                f'`{size}`',
-            ]
+            limit, file = _rule(standing.claim.id, decision).limit, link(decision)
+            cells = [_text(standing.claim.short), limit, f'[{size}]({file})']
             cells += [MARKS[standing.verdict(size)], _seeds(decision), decision.summary.date]
             cells += [str(drawn.get('commit') or '')[:7], str(drawn.get('device') or '')]
             lines.append(_line(cells))

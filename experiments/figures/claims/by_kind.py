@@ -75,5 +75,7 @@ def of_claim(claim: str) -> list[Rule[Any]]:
 
 def limits(claim: str, unit: str) -> list[float]:
     """Limits that numbers of a claim in a unit are held against."""
-    parts = [part for rule in of_claim(claim) for part in rule.parts if part.unit == unit]
-    return sorted({limit for part in parts for limit in part.bound.limits})
+    rules = of_claim(claim)
+    bounds = [part.bound for rule in rules for part in rule.parts if part.unit == unit]
+    bounds += [rule.bound for rule in rules if rule.bound and rule.unit == unit]
+    return sorted({limit for bound in bounds for limit in bound.limits})

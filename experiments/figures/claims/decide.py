@@ -94,14 +94,15 @@ class Rule(Generic[T]):
     with their limits, all of which must hold, or a function. A function raises Undecided where
     something is missing, and its subject says all. A config that is to decide the claim gives the
     roles in `needs` and those that a value such as `Less` names, or roles that pass its test. A
-    function's limit in short is `said`.
+    function's own limit is `bound`, in its unit.
     """
 
     id: str
     subject: str
     measure: Every[T] | tuple[Every[T], ...] | Measure[T]
     needs: tuple[str, ...] | Callable[[Mapping[str, Any]], bool] = ()
-    said: str = ''
+    bound: Bound | None = None
+    unit: str = ''
 
     @property
     def claim(self) -> Claim:
@@ -134,7 +135,8 @@ class Rule(Generic[T]):
     @property
     def limit(self) -> str:
         """The limits in short."""
-        return self.said or '; '.join(part.bound.said(part.unit) for part in self.parts)
+        compared = (self,) if self.bound else self.parts
+        return '; '.join(x.bound.said(x.unit) for x in compared if x.bound)
 
     def asks(self, roles: Mapping[str, Any]) -> bool:
         """Whether a figure with these roles is to decide the claim."""

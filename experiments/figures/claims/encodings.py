@@ -72,7 +72,7 @@ def _ranked(claim: str, said: str, pairs: Sequence[tuple[str, str]]) -> Rule[Sho
         f'differ nothing is decided. A difference of at most {bound.margin} decides nothing, and '
         f'{OVER_SEEDS}.'
     )
-    return Rule(claim, statement, measure, ORDER, f'above {bound.margin}')
+    return Rule(claim, statement, measure, ORDER, bound)
 
 
 def _copies(shown: ShownEncodings) -> dict[str, np.ndarray]:

@@ -59,7 +59,7 @@ def _keys(claim: str, field: str) -> Rule[Points]:
             raise Undecided(f'the point of the role {SPLIT!r} has no {field}')
         return keys.repeated(group, claim)
 
-    return Rule(claim, keys.said(claim), repeated, (SPLIT,), keys.limit(claim))
+    return Rule(claim, keys.said(claim), repeated, (SPLIT,), keys.limit(claim), '%')
 
 
 RULES: tuple[Rule[Points], ...] = (

@@ -9,7 +9,7 @@ from scipy import special
 from experiments.figures.claims.catalogue import CLAIMS
 from experiments.figures.claims.decide import Measured, Rule
 from experiments.figures.claims.headline import number
-from experiments.figures.claims.verdict import every
+from experiments.figures.claims.verdict import AT_LEAST, Bound, every
 from experiments.figures.read.key_group import KeyGroup
 from experiments.figures.roles import Roles, Shape, Undecided
 
@@ -65,13 +65,13 @@ def said(claim: str) -> str:
     )
 
 
-def limit(claim: str) -> str:
-    return f'at least {100 * CLAIMS[claim].thresholds["share"]:g} %'
+def limit(claim: str) -> Bound:
+    return Bound(AT_LEAST, 100 * CLAIMS[claim].thresholds['share'])
 
 
 def _rule(claim: str, role: str) -> Rule[Roles[KeyGroup]]:
     return Rule(
-        claim, said(claim), lambda roles: repeated(roles[role], claim), (role,), limit(claim)
+        claim, said(claim), lambda roles: repeated(roles[role], claim), (role,), limit(claim), '%'
     )
 
 

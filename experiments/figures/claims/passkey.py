@@ -11,7 +11,7 @@ from experiments.figures.claims.catalogue import CLAIMS
 from experiments.figures.claims.decide import Every, Measured, Rule
 from experiments.figures.claims.headline import apart, number
 from experiments.figures.claims.intervals import Interval
-from experiments.figures.claims.verdict import ABOVE, BELOW, NEAR, RULE, Bound, every
+from experiments.figures.claims.verdict import ABOVE, AT_LEAST, BELOW, NEAR, RULE, Bound, every
 from experiments.figures.read.passkey_panel import PasskeyPanel
 from experiments.figures.roles import Roles, Shape, Undecided
 
@@ -177,6 +177,8 @@ RULES: tuple[Rule[Panels], ...] = (
         'where seeds disagree nothing is, nor by panels that end earlier and work to their end.',
         _reach,
         (NOPE,),
+        Bound(AT_LEAST, CLAIMS['passkey_reach'].thresholds['windows']),
+        'windows',
     ),
     Rule(
         'passkey_inside',

@@ -12,15 +12,16 @@ NOT_MEASURED, READING = 'not measured', 'reading'
 VERDICTS = (HOLDS, FAILS, UNDECIDED, NOT_MEASURED, READING)
 RULE = f'an interval of the mean over seeds (t, {LEVEL} %) that contains the limit decides nothing'
 OVER_SEEDS = f'{RULE}, nor does one seed'
-ABOVE, BELOW, AT_MOST, NEAR = 'above', 'below', 'at most', 'within'
+ABOVE, BELOW, NEAR = 'above', 'below', 'within'
+AT_LEAST, AT_MOST = 'at least', 'at most'
 
 
 @dataclasses.dataclass(frozen=True)
 class Bound:
     """Condition on a number: a side of a limit, with a margin that decides nothing.
 
-    side: ABOVE, BELOW, AT_MOST, or NEAR, which is within `limit` of 0. limit, margin: numbers, or
-    names among the thresholds of the claim.
+    The side is ABOVE, BELOW, AT_LEAST, AT_MOST, or NEAR, which is within `limit` of 0. Limit and
+    margin are numbers, or names among the thresholds of the claim.
     """
 
     side: str
@@ -46,8 +47,8 @@ class Bound:
         limit = float(self.limit)
         if self.side == NEAR:
             return abs(found.mean) < limit
-        if self.side == AT_MOST:
-            return found.mean <= limit
+        if self.side in (AT_LEAST, AT_MOST):
+            return found.mean >= limit if self.side == AT_LEAST else found.mean <= limit
         return found.mean > limit if self.side == ABOVE else found.mean < limit
 
     def decided(self, found: Interval) -> bool:

@@ -154,7 +154,7 @@ def test_a_result_that_does_not_fit_is_named(tmp_path, change, said):
 
 
 def line_of(text: str, claim: str) -> str:
-    return next(x for x in text.splitlines() if CLAIMS[claim].short in x and '](' in x)
+    return next(x for x in text.splitlines() if f' | {CLAIMS[claim].short} | ' in x)
 
 
 def test_a_line_has_a_sign_for_each_size_and_the_number_that_decides_at_the_largest():
@@ -175,7 +175,7 @@ def test_a_line_has_a_sign_for_each_size_and_the_number_that_decides_at_the_larg
         '-0.97 and +0.58 nats | HeadScale - YaRN -2.000 nats | [zero_shot](zero_shot) |'
     )
     assert line_of(text, 'parity').startswith(f'| ≠ {none} | ')
-    assert '`quick` | ≠ | 0.010, 0.020 nats | 2026-01-02 |' in text
+    assert '[quick](fig1) | ≠ | 0.010, 0.020 nats | 2026-01-02 |' in text
     assert f'| {none} {none} | Best multiplier is 1 + a ln(i/L) |' in text
     assert '| `fig7` |' in text
 
