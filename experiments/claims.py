@@ -2,15 +2,14 @@
 
     python -m experiments.claims --workdir=WORK [--size=quick] [--run] [--results=configs/results]
 
-Reads the summaries of the figures in WORK and writes the board, WORK/claims/claims.md, .csv, .json,
-.png and .pdf, and of figures of several sizes trend.png, .pdf and .csv beside it, the numbers of
-each claim by size. With --run every figure that decides a claim is drawn first, trained where it is
+Reads the summaries of the figures in WORK and writes the board, WORK/claims/claims.md, .csv and
+.json, and of figures of several sizes trend.png, .pdf and .csv beside it, the numbers of claims by
+size. With --run every figure that decides a claim is drawn first, trained where it is
 not, as experiments.run does, one after another; further arguments (--config.FIELD=VALUE) go to
 each. With --results the claims are written as small files to be committed, in a folder that is
-there, and the pages that are made from these, with the trend of all sizes there; without --workdir
-these pages alone. Figures drawn with settings that are not their configs' are marked. Exit
-status: 0 done, 1 a figure failed, 2 bad input, 143 stopped and saved. Without an accelerator and
-without JAX, but for --run.
+there. Their page and the trend of all sizes are made anew, without --workdir these alone. Figures
+drawn with settings that are not their configs' are marked. Exit status: 0 done, 1 a figure failed,
+2 bad input, 143 stopped and saved. Without an accelerator and without JAX, but for --run.
 """
 
 from __future__ import annotations
@@ -27,15 +26,15 @@ import sys
 from collections.abc import Sequence
 
 from experiments import board, figure_commands, figure_configs
-from experiments.board import Missing, Row, Summary, page, picture, results, trend
+from experiments.board import Decision, Missing, Standing, Summary, page, results, trend
 from experiments.board.decisions import SIZES
 from experiments.board.summaries import COMMANDS
-from experiments.figures.base import METADATA, csv_text, rendered
-from experiments.figures.look import mpl, style
+from experiments.figures.base import csv_text, rendered
+from experiments.report import png
 from experiments.statuses import BAD_INPUT, STOPPED
 from nope.runtime.files import write_bytes, write_json, write_text
 
-TREND_DPI = 100  # dozens of panels, committed anew with every result
+TREND_DPI, WIDEST = 110, 2000  # pixels an inch, and pixels at most
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -43,7 +42,10 @@ def main(arguments: Sequence[str]) -> int:
     try:
         if given.results and not given.results.is_dir():
             raise ValueError(f'--results={given.results}: there is no such folder')
-        missing, stopped = _drawn(given, options)
+        missing: list[Missing] = []
+        stopped = False
+        if given.run:
+            missing, stopped = figure_commands.draw_all(given.size, given.workdir, options)
         if stopped:
             return STOPPED
         if given.workdir:
@@ -77,13 +79,6 @@ def _parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     return given, options
 
 
-def _drawn(given: argparse.Namespace, options: Sequence[str]) -> tuple[list[Missing], bool]:
-    """Figures that could not be drawn, and whether the command was stopped."""
-    if not given.run:
-        return [], False
-    return figure_commands.draw_all(given.size, given.workdir, options)
-
-
 def _read(work: pathlib.Path, size: str | None, *, empty: bool) -> list[Summary]:
     """Summaries of the figures of a work folder, of one size or of all. ValueError where there is
     none, unless `empty` is fine."""
@@ -109,34 +104,38 @@ def _write(
     """The board in all forms, and where there are figures of several sizes how numbers change with
     them; prints the path of the page."""
     folder = work / 'claims'
-    rows, sizes = board.rows(found), board.sizes_of(found) or (size or SIZES[0],)
+    standings, sizes = board.standings(found), board.sizes_of(found) or (size or SIZES[0],)
     folder.mkdir(parents=True, exist_ok=True)
-    _picture(folder, 'claims', picture.draw(rows, sizes))
-    write_text(folder / 'claims.csv', page.csv(rows, sizes))
-    write_json(folder / 'claims.json', page.as_json(rows, sizes, missing))
-    write_text(folder / 'claims.md', page.markdown(rows, sizes, missing))
+    write_text(folder / 'claims.csv', page.csv(standings, sizes))
+    write_json(folder / 'claims.json', page.as_json(standings, sizes, missing))
+    write_text(folder / 'claims.md', page.markdown(standings, sizes, _summary_of, missing))
     tokens = functools.partial(figure_configs.trained_tokens, figures=work / 'figures')
-    if _trend(folder, rows, tokens) is not None:
+    if _trend(folder, standings, tokens) is not None:
         print(folder / 'trend.png')
     print(folder / 'claims.md')
 
 
-def _trend(folder: pathlib.Path, rows: Sequence[Row], tokens: trend.Tokens) -> bool | None:
-    """Writes how numbers change with size; whether that differs from what was there. None where no
-    figure has one at several sizes."""
-    courses = trend.courses(rows, tokens)
+def _summary_of(decision: Decision) -> str:
+    name = figure_configs.figure_name(decision.figure, decision.size)
+    return f'../figures/{name}/summary.json'
+
+
+def _trend(
+    folder: pathlib.Path, standings: Sequence[Standing], tokens: trend.Tokens
+) -> bool | None:
+    """Writes how numbers change with size, and tells whether that differs from before. None without
+    a number at several sizes."""
+    courses = trend.courses(standings, tokens)
     if not courses:
         return None
     text, path = csv_text(trend.csv_rows(courses)), folder / 'trend.csv'
     changed = not path.exists() or path.read_text('utf-8') != text
-    _picture(folder, 'trend', trend.draw(courses), TREND_DPI)
+    figure = trend.draw(courses)
+    picture = rendered(figure, 'png', TREND_DPI)
+    write_bytes(folder / 'trend.png', png.smaller(picture, WIDEST))
+    write_bytes(folder / 'trend.pdf', rendered(figure, 'pdf', TREND_DPI))
     write_text(path, text)
     return changed
-
-
-def _picture(folder: pathlib.Path, name: str, figure: mpl.Figure, dpi: float = style.DPI) -> None:
-    for kind in METADATA:
-        write_bytes(folder / f'{name}.{kind}', rendered(figure, kind, dpi))
 
 
 def _write_results(folder: pathlib.Path, found: Sequence[Summary], work: pathlib.Path) -> None:
@@ -150,12 +149,12 @@ def _write_results(folder: pathlib.Path, found: Sequence[Summary], work: pathlib
         anew = folder / s.size / f'{s.figure}.json' in changed
         table = results.write_table(folder, s, work / 'figures' / name / f'{name}.csv', anew)
         changed += [] if table is None else [table]
-    for path, text in results.pages(folder).items():
-        if not path.exists() or path.read_text('utf-8') != text:
-            write_text(path, text)
-            changed.append(path)
+    text, path = results.page_of(folder), folder.parent / 'claims.md'
+    if not path.exists() or path.read_text('utf-8') != text:
+        write_text(path, text)
+        changed.append(path)
     committed = board.of_results(folder)
-    if _trend(folder, board.rows(committed), figure_configs.trained_tokens):
+    if _trend(folder, board.standings(committed), figure_configs.trained_tokens):
         changed.append(folder / 'trend.png')
     for path in changed:
         print(path)

@@ -11,8 +11,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from types import FrameType
 
+from experiments.board import decisions
 from experiments.board.decisions import Missing
-from experiments.board.entries import ENTRIES
 from experiments.config import USERS
 from experiments.config_files import ROOT, place
 from experiments.figure_configs import OF_CHECKPOINTS
@@ -23,7 +23,7 @@ TAIL = 20_000  # bytes of a command's messages that are kept for the reason of a
 
 def configs() -> list[str]:
     """Names of the configs whose figure decides a claim, each once."""
-    return list(dict.fromkeys(name for entry in ENTRIES.values() for name in entry.configs))
+    return list(dict.fromkeys(name for names in decisions.configs().values() for name in names))
 
 
 def draw_all(size: str, work: pathlib.Path, options: Sequence[str]) -> tuple[list[Missing], bool]:
@@ -46,19 +46,15 @@ def draw_all(size: str, work: pathlib.Path, options: Sequence[str]) -> tuple[lis
 
 
 def _missing(name: str, size: str, status: int, said: str) -> Missing:
-    reason = _reason(said) or f'exit status {status}'
+    # The last line that tells an error, else the last line.
+    lines = [line.strip() for line in said.replace('\r', '\n').splitlines() if line.strip()]
+    errors = [line.removeprefix('error: ') for line in lines if line.startswith('error: ')]
+    reason = (errors or lines or [f'exit status {status}'])[-1]
     if status == BAD_INPUT and USERS in reason:
         remedy = f'run {place(name)}:{size} with them, then this command without --run'
         return Missing(name, size, reason, remedy, failed=False)
     remedy = f'the same command goes on from here; alone: {place(name)}:{size}'
     return Missing(name, size, reason, remedy, failed=True)
-
-
-def _reason(said: str) -> str:
-    """The last line that tells an error, else the last line."""
-    lines = [line.strip() for line in said.replace('\r', '\n').splitlines() if line.strip()]
-    errors = [line.removeprefix('error: ') for line in lines if line.startswith('error: ')]
-    return (errors or lines or [''])[-1]
 
 
 def run_command(command: Sequence[str]) -> tuple[int, str]:

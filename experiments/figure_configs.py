@@ -1,7 +1,7 @@
 """The config of a figure, and the settings of the figure that its config has not.
 
-A figure's spec.json has its settings and not the file: that is told by the command that drew it, or
-else found by the figure's name, as FILE or FILE_SIZE and whatever was put behind. It is read as
+A figure's spec.json has its settings and not the file. The command that drew it tells the file, or
+else the figure's name does, as FILE or FILE_SIZE with whatever was put behind. It is read as
 `experiments.run` reads it.
 """
 
@@ -32,9 +32,9 @@ _OF_CODE = re.compile(r'.*\.kind|corpora\.[^.]+\.tokenizer')  # fields of entrie
 
 @dataclasses.dataclass(frozen=True)
 class Differences:
-    """config: 'configs/FOLDER/FILE.py:SIZE', '' where none has the figure's name. changed: path ->
-    (default, here). flags: those of a command that makes the same figure; None where a setting
-    cannot be given by a flag."""
+    """The config is 'configs/FOLDER/FILE.py:SIZE', '' where none has the figure's name. `changed`
+    maps a path to its values, (default, here). A command with `flags` makes the same figure; None
+    where a flag cannot give a setting."""
 
     config: str
     changed: Mapping[str, tuple[str, str]]
@@ -42,9 +42,9 @@ class Differences:
 
 
 def differences(name: str, settings: Mapping[str, Any], asked: str = '') -> Differences:
-    """From the config that a command asked for, or where that is not known from that size of the
-    config of the figure's name whose settings differ in the fewest paths. asked: what followed
-    --config=, 'PLACE/configs/FOLDER/FILE.py:ARGUMENT'."""
+    """Differences from the config that a command asked for. Where that is not known, the size of
+    the figure's config with the fewest changed paths counts. `asked` followed --config=:
+    'PLACE/configs/FOLDER/FILE.py:ARGUMENT'."""
     config, arguments = _asked_for(asked)
     if config is None:
         config = _named(name)
@@ -61,9 +61,9 @@ def differences(name: str, settings: Mapping[str, Any], asked: str = '') -> Diff
 
 
 def changes(folder: pathlib.Path, name: str, size: str) -> dict[str, tuple[Any, Any]]:
-    """{path: (the config's value, the figure's)} of what the figure in `folder` was drawn with that
-    its config has not at that size, but for `FREE`, at paper size `FILES`, and all where the models
-    are the user's."""
+    """{path: (the config's value, the figure's)} for settings of the figure in `folder` that its
+    config has not at that size. `FREE` may differ, at paper size `FILES` too, and everything where
+    the models are the user's."""
     if size == RELEASED or name in OF_CHECKPOINTS:
         return {}
     free = (*FREE, *FILES) if size == SIZES[-1] else FREE
@@ -107,9 +107,9 @@ def figure_name(config: str, size: str) -> str:
 
 
 def trained_tokens(name: str, size: str, figures: pathlib.Path | None = None) -> int | None:
-    """Tokens of the whole pre-training of a figure's models, None where the user gives them and
-    where runs have lengths or steps of their own: as the figure in the folder `figures` was drawn,
-    by default as its config says."""
+    """Tokens of the whole pre-training of a figure's models. None where the user gives the models,
+    or runs have lengths or steps of their own. The figure's own settings in the folder `figures`
+    come before its config's."""
     if size == RELEASED or name in OF_CHECKPOINTS:
         return None
     fields = ('steps', 'batch_size', 'length')
@@ -167,8 +167,8 @@ def _flat(value: Any, path: str) -> Iterator[tuple[str, Any]]:
 def _changed(
     settings: Mapping[str, Any], defaults: Mapping[str, Any]
 ) -> dict[str, tuple[Any, Any]]:
-    """Fields that the config has, and those of entries and of sections that it has not; what else
-    is in the settings are defaults of the code, which no config names."""
+    """Fields of the config, and those of entries and sections beyond it. The other settings are
+    defaults of the code, which no config names."""
     return {
         path: (defaults.get(path), value)
         for path, value in sorted(settings.items())

@@ -69,6 +69,7 @@ ONLY = {
         'nope.runtime.files',
         'nope.records',
         'numpy',
+        'scipy',
     ),
     'nope.runtime.amounts': tuple(sys.stdlib_module_names),
     'nope.runtime.files': tuple(sys.stdlib_module_names),

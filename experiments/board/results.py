@@ -1,36 +1,30 @@
-"""Committed results: summaries and the numbers behind them as small stable files, and the text that
-is made from them."""
+"""Committed results: summaries and numbers of figures as small stable files, and their page."""
 
 from __future__ import annotations
 
 import json
 import pathlib
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from experiments.board import page
-from experiments.board.decisions import rows, sizes_of
-from experiments.board.entries import ENTRIES
+from experiments.board.decisions import configs, sizes_of, standings
 from experiments.board.summaries import Summary, of_results
 from experiments.figures.base import plain
 from nope.runtime.files import read_json, write_text
 
 LARGEST_TABLE = 1 << 20
-# Where made text stands in a page that people write: <!-- claims: NAME --> ... <!-- /claims -->.
-_BLOCK = re.compile(r'(<!-- claims: (\w+)[^>]*-->\n).*?(<!-- /claims -->)', re.DOTALL)
 
 
 def write(folder: pathlib.Path, summaries: Sequence[Summary]) -> list[pathlib.Path]:
-    """Files SIZE/FIGURE.json below `folder`, of figures that claims name as deciding them (others
-    repeat their models); those that say the same of an earlier date stay as they are. The paths of
-    those that were written."""
+    """Writes SIZE/FIGURE.json below `folder`, for figures whose config decides a claim; others
+    repeat their models. A file that says the same of an earlier date stays. The paths written."""
     written = []
     for summary in summaries:
         path = folder / summary.size / f'{summary.figure}.json'
         stated = plain(summary.stated())
         there = read_json(path)
-        decides = any(summary.figure in ENTRIES[claim.id].configs for claim in summary.claims)
+        decides = any(summary.figure in configs()[claim.id] for claim in summary.claims)
         if there is None and not decides:
             continue
         if isinstance(there, dict) and _says(there, stated):
@@ -60,41 +54,19 @@ def write_table(
 
 
 def _says(there: Mapping[str, Any], stated: Mapping[str, Any]) -> bool:
-    """Whether a file states the same, and by which commands that was drawn, if that is known."""
+    """Whether a file states the same, and names its commands if they are known."""
     again = {name: stated[name] for name in ('date', 'drawn_by')}
     known = bool(there.get('drawn_by')) or not stated['drawn_by']
     return known and {**there, **again} == stated
 
 
-def pages(folder: pathlib.Path) -> dict[pathlib.Path, str]:
-    """The pages that follow from the results in `folder`, with their whole text: claims.md beside
-    it, and of the README there and of the one above those parts that are marked. ValueError where
-    there are no results."""
+def page_of(folder: pathlib.Path) -> str:
+    """claims.md, which stands beside the results in `folder`. ValueError where there are none."""
     summaries = of_results(folder)
     if not summaries:
         raise ValueError(f'{folder} has no results: --workdir=WORK with figures puts them there')
-    board, sizes = rows(summaries), sizes_of(summaries)
-    eleven = page.grouped(board)[0][1]
-    blocks = {
-        'counts': page.counts(eleven, sizes),
-        'eleven': f'{page.counts(eleven, sizes)}\n\n{page.table(eleven, sizes)}',
-    }
-    beside = folder.parent
-    found = {beside / 'claims.md': page.markdown(board, sizes)}
-    for path in (beside / 'README.md', beside.parent / 'README.md'):
-        if path.exists():
-            found[path] = filled(path.read_text('utf-8'), blocks, path)
-    return found
-
-
-def filled(text: str, blocks: Mapping[str, str], path: pathlib.Path) -> str:
-    """`text` with every marked part made anew; ValueError, naming `path`, for an unknown name."""
-
-    def block(found: re.Match[str]) -> str:
-        if found[2] not in blocks:
-            raise ValueError(
-                f'{path} marks claims: {found[2]}; accepted: {", ".join(sorted(blocks))}'
-            )
-        return f'{found[1]}\n{blocks[found[2]]}\n\n{found[3]}'
-
-    return _BLOCK.sub(block, text)
+    return page.markdown(
+        standings(summaries),
+        sizes_of(summaries),
+        lambda found: f'{folder.name}/{found.size}/{found.figure}.json',
+    )

@@ -7,16 +7,16 @@ import dataclasses
 import datetime
 import json
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from experiments import config_files, homes
 from experiments.figures.claims.catalogue import CLAIMS
 from experiments.figures.claims.headline import Number, Numbers
+from experiments.figures.claims.verdict import VERDICTS
 from experiments.figures.look import natural
 from nope.runtime.files import read_object
 
-VERDICTS = ('holds', 'does not hold', 'undecided', 'not measured', 'reading')
 SUMMARY = 'summary.json'
 COMMANDS = 'commands.jsonl'
 DRAWN_BY = ('commit', 'jax', 'device', 'devices')
@@ -45,11 +45,11 @@ class Finding:
 class Summary:
     """Claims of a figure and where they come from.
 
-    figure: its name, which is that of its config. size: 'quick' or the like. seeds: in the order
-    that numbers by seed have, () where they are not known. runs: names of records -> identities of
-    the runs. date: of the summary, UTC, YYYY-MM-DD. drawn_by: `DRAWN_BY` of each command that drew
-    it, the same ones once; what other figures made and this one shares is not among them. changed:
-    'PATH=VALUE' of settings that its config has not at that size; committed ones have none.
+    The figure has the name of its config. The size is 'quick' or the like. Seeds are in the order
+    of numbers by seed, () where not known. `runs` maps names of records to identities of runs. The
+    date is that of the summary, UTC. `drawn_by` has `DRAWN_BY` of each command for this figure, the
+    same ones once. `changed` lists settings that its config has not at that size, as 'PATH=VALUE';
+    committed figures have none.
     """
 
     figure: str
@@ -79,15 +79,19 @@ def of_work(folder: pathlib.Path, figure: str, size: str) -> Summary:
     """Of a figure's folder in a work folder. ValueError, naming the file, for one that is damaged
     or of an earlier format; FileNotFoundError where there is none."""
     path = folder / SUMMARY
-    found = _read(path)
-    remedy = f'python -m experiments.draw {folder} writes it anew'
-    claims = _claims(path, found, remedy)
-    runs = _typed(path, found, 'runs', dict, remedy)
     given = homes.settings_of(folder).get('seeds', [])
-    seeds = sorted(given, key=lambda seed: natural.order(str(seed)))
     moment = datetime.datetime.fromtimestamp(path.stat().st_mtime, datetime.UTC)
-    drawn_by = _drawn_by(folder.parents[1] / COMMANDS, folder.name)
-    return Summary(figure, size, tuple(seeds), runs, f'{moment:%Y-%m-%d}', claims, drawn_by)
+    with _naming(path, f'python -m experiments.draw {folder} writes it anew'):
+        found = read_object(path) or {}
+        return Summary(
+            figure=figure,
+            size=size,
+            seeds=tuple(sorted(given, key=lambda seed: natural.order(str(seed)))),
+            runs=dict(found['runs']),
+            date=f'{moment:%Y-%m-%d}',
+            claims=tuple(map(_finding, found['claims'])),
+            drawn_by=_drawn_by(folder.parents[1] / COMMANDS, folder.name),
+        )
 
 
 def _drawn_by(path: pathlib.Path, name: str) -> tuple[Mapping[str, Any], ...]:
@@ -111,50 +115,29 @@ def of_results(folder: pathlib.Path) -> list[Summary]:
 
 
 def _committed(path: pathlib.Path) -> Summary:
-    found, remedy = _read(path), 'python -m experiments.claims --results writes it'
-    figure, size = (_typed(path, found, name, str, remedy) for name in ('figure', 'size'))
-    if (size, figure) != (path.parent.name, path.stem):
-        raise ValueError(f'{path} says that it is {figure!r} at {size!r}; {remedy}')
-    seeds = tuple(_typed(path, found, 'seeds', list, remedy))
-    runs = _typed(path, found, 'runs', dict, remedy)
-    date = _typed(path, found, 'date', str, remedy)
-    drawn_by = tuple(_typed(path, {'drawn_by': [], **found}, 'drawn_by', list, remedy))
-    return Summary(figure, size, seeds, runs, date, _claims(path, found, remedy), drawn_by)
+    with _naming(path, 'python -m experiments.claims --results writes it'):
+        found = read_object(path) or {}
+        figure, size = found['figure'], found['size']
+        if (size, figure) != (path.parent.name, path.stem):
+            raise ValueError(f'it says that it is {figure!r} at {size!r}')
+        seeds, drawn_by = tuple(found['seeds']), tuple(found.get('drawn_by', ()))
+        claims = tuple(map(_finding, found['claims']))
+        return Summary(figure, size, seeds, found['runs'], found['date'], claims, drawn_by)
 
 
-def _read(path: pathlib.Path) -> Mapping[str, Any]:
-    found = read_object(path)
-    if found is None:
-        raise FileNotFoundError(f'{path} is missing')
-    return found
-
-
-def _typed(path: pathlib.Path, found: Mapping[str, Any], name: str, kind: type, remedy: str) -> Any:
-    if not isinstance(found.get(name), kind):
-        raise ValueError(
-            f'{name} in {path} is {found.get(name)!r:.100}, not a {kind.__name__}: the file is '
-            f'damaged or of another format; {remedy}'
-        )
-    return found[name]
-
-
-def _claims(path: pathlib.Path, found: Mapping[str, Any], remedy: str) -> tuple[Finding, ...]:
-    claims = _typed(path, found, 'claims', list, remedy)
+@contextlib.contextmanager
+def _naming(path: pathlib.Path, remedy: str) -> Iterator[None]:
+    """ValueError, naming the file, for what lacks a field or has one of another type."""
     try:
-        read = tuple(
-            Finding(
-                c['id'], c['verdict'], tuple(map(Number.from_stated, c['numbers'])), c['statement']
-            )
-            for c in claims
-        )
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(
-            f'claims in {path} lack {error}: the file is damaged or of an earlier format; {remedy}'
-        ) from error
-    for claim in read:
-        if claim.id not in CLAIMS or claim.verdict not in VERDICTS:
-            raise ValueError(
-                f'claims in {path} have {claim.id!r} with {claim.verdict!r}: no such claim or '
-                f'verdict; {remedy}'
-            )
-    return read
+        yield
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        said = f'it lacks {error}' if isinstance(error, KeyError) else error
+        raise ValueError(f'{path} is damaged or of another format: {said}; {remedy}') from error
+
+
+def _finding(stated: Mapping[str, Any]) -> Finding:
+    numbers = tuple(map(Number.from_stated, stated['numbers']))
+    found = Finding(stated['id'], stated['verdict'], numbers, stated['statement'])
+    if found.id not in CLAIMS or found.verdict not in VERDICTS:
+        raise ValueError(f'{found.id!r} with {found.verdict!r} is no such claim or verdict')
+    return found

@@ -10,7 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from experiments.board.decisions import Decision, Row, rank
+from experiments.board import page
+from experiments.board.decisions import Decision, Standing, rank
+from experiments.figures.claims import by_kind
+from experiments.figures.claims.claim import Claim
 from experiments.figures.claims.headline import Number
 from experiments.figures.look import mpl, style
 from nope.runtime.amounts import amount
@@ -18,8 +21,8 @@ from nope.runtime.amounts import amount
 # Trained tokens of a figure's models at a size; None where nothing was trained.
 Tokens = Callable[[str, str], int | None]
 
-COLUMNS, WIDTH, HEIGHT = 4, 2.9, 2.5  # of panels: number in a row, inches
-MOST = 4  # lines of a panel with one figure
+COLUMNS, WIDTH, HEIGHT = 4, 3.0, 2.6  # of panels: number in a row, inches
+MOST = 8  # panels
 MARKS: Mapping[str, dict[str, Any]] = {
     'holds': {'marker': 'o', 'fillstyle': 'full'},
     'does not hold': {'marker': 'o', 'fillstyle': 'none'},
@@ -32,9 +35,8 @@ APART = 0.07  # of the distance of two sizes: between marks of one size
 
 @dataclasses.dataclass(frozen=True)
 class Point:
-    """A number at one size. tokens: that the models were trained on, None where they were not
-    trained here. low, high: 95 % interval of the mean over seeds, of one seed by resamples, and
-    both the mean where there is none."""
+    """A number at one size. The models were trained on `tokens`, None for those of others. Low and
+    high are its 95 % interval over seeds or resamples, and both the mean without one."""
 
     size: str
     tokens: int | None
@@ -50,23 +52,23 @@ class Course:
     """A number that a figure measures for a claim, at two or more sizes, the smallest first. what:
     in plain words."""
 
-    claim: Row
+    claim: Claim
     figure: str
     what: str
     unit: str
     points: tuple[Point, ...]
 
 
-def courses(rows: Sequence[Row], tokens: Tokens) -> tuple[Course, ...]:
+def courses(board: Sequence[Standing], tokens: Tokens) -> tuple[Course, ...]:
     """Of every claim the numbers that one figure has at two sizes or more, in the order of the last
     one. Numbers of two sizes are the same where their words and units are: of a claim about several
     cases the one that decides may be another. Those without a mean are left out."""
     found = []
-    for row in rows:
-        for figure in dict.fromkeys(decision.figure for decision in row.decisions):
-            decisions = [d for d in row.decisions if d.figure == figure]
+    for standing in board:
+        for figure in dict.fromkeys(d.figure for d in standing.decisions):
+            decisions = [d for d in standing.decisions if d.figure == figure]
             for number in decisions[-1].numbers:
-                found += _course(row, figure, decisions, number, tokens)
+                found += _course(standing.claim, figure, decisions, number, tokens)
     return tuple(found)
 
 
@@ -88,84 +90,58 @@ def csv_rows(found: Sequence[Course]) -> list[dict[str, Any]]:
 
 @style.styled
 def draw(found: Sequence[Course]) -> mpl.Figure:
-    """A panel for each claim and unit, with the first number of each figure, or with the first
-    numbers of the only one; at least one."""
-    panels: dict[tuple[str, str], list[Course]] = {}
+    """A panel for each of `page.HEADLINES` that has a course, else for the first claims that have
+    one; in it the first number of each figure. At least one course."""
+    panels: dict[str, list[Course]] = {}
     for course in found:
-        panels.setdefault((course.claim.id, course.unit), []).append(course)
-    columns = min(COLUMNS, len(panels))
-    lines = -(-len(panels) // columns)
+        panels.setdefault(course.claim.id, []).append(course)
+    chosen = [name for name in page.HEADLINES if name in panels] or list(panels)[:MOST]
+    columns = min(COLUMNS, len(chosen))
+    lines = -(-len(chosen) // columns)
     figure = style.new_figure(WIDTH * columns, HEIGHT * lines + 0.5)
     grid = figure.add_gridspec(lines, columns)
-    for number, some in enumerate(panels.values()):
-        _panel(figure.add_subplot(grid[divmod(number, columns)]), _drawn(some))
+    for number, name in enumerate(chosen):
+        _panel(figure.add_subplot(grid[divmod(number, columns)]), panels[name])
     handles = [
         mpl.Line2D([], [], color=style.BLACK, linestyle='none', label=verdict, **look)
         for verdict, look in MARKS.items()
     ]
-    interval = mpl.Line2D(
-        [], [], color=style.BLACK, linestyle='none', marker='|', markersize=9,
-        label='95 % interval over seeds, of one by resamples',
-    )  # fmt: skip
-    handles.append(interval)
+    bar = mpl.Line2D([], [], color=style.BLACK, linestyle='none', marker='|', markersize=9)
+    bar.set_label('95 % over seeds')
+    handles.append(bar)
+    handles.append(mpl.Line2D([], [], color=style.BLACK, linestyle='--', label='limit'))
     figure.legend(handles=handles, loc='outside upper center', ncols=min(len(handles), 2 * columns))
     return figure
 
 
-def _drawn(found: Sequence[Course]) -> Sequence[Course]:
-    """Those of a panel that get a line."""
-    by_figure = {course.figure: course for course in reversed(found)}
-    return list(by_figure.values())[::-1] if len(by_figure) > 1 else found[:MOST]
-
-
 def _panel(axes: mpl.Axes, found: Sequence[Course]) -> None:
-    """Lines by figure or by number against sizes, with the tokens of each; a line has a gap at a
-    size where its figure decided by another number."""
-    sizes = sorted({point.size for course in found for point in course.points}, key=rank)
-    alike = len({course.what for course in found}) == 1
-    together = len({course.figure for course in found}) == 1
-    shifts = APART * (np.arange(len(found)) - (len(found) - 1) / 2)
-    for course, color, shift in zip(found, itertools.cycle(COLORS), shifts, strict=False):
+    """A line for each figure against sizes; it has a gap at a size where the figure decided by
+    another number."""
+    claim, unit = found[0].claim, found[0].unit
+    by_figure = {c.figure: c for c in reversed(found) if c.unit == unit}
+    drawn = list(reversed(by_figure.values()))
+    sizes = sorted({point.size for course in drawn for point in course.points}, key=rank)
+    shifts = APART * (np.arange(len(drawn)) - (len(drawn) - 1) / 2)
+    for course, color, shift in zip(drawn, itertools.cycle(COLORS), shifts, strict=False):
         means = {p.size: p.mean for p in course.points}
-        label = course.figure if alike else course.what
-        label = label if alike or together else f'{course.figure}: {label}'
-        label = '\n'.join(textwrap.wrap(label, 44))
         line = [means.get(size, np.nan) for size in sizes]
-        axes.plot(np.arange(len(sizes)) + shift, line, color=color, label=label)
+        axes.plot(np.arange(len(sizes)) + shift, line, color=color, label=course.figure)
         for p in course.points:
-            axes.errorbar(
-                [sizes.index(p.size) + shift],
-                [p.mean],
-                [[p.mean - p.low], [p.high - p.mean]],
-                color=color,
-                capsize=2 if p.low < p.high else 0,
-                **MARKS[p.verdict],
-            )
-    row = found[0].claim
-    axes.set_title('\n'.join(textwrap.wrap(row.short, 34)), fontsize=8)
-    printed = f'printed: {row.printed}' if row.printed not in ('', 'ours') else ''
-    below = [*textwrap.wrap(found[0].what if alike else '', 46), *textwrap.wrap(printed, 46)]
-    axes.set_xlabel('\n'.join(below), fontsize=6.5)
-    axes.set_ylabel(found[0].unit)
+            place, ends = sizes.index(p.size) + shift, [[p.mean - p.low], [p.high - p.mean]]
+            caps = 2 if p.low < p.high else 0
+            axes.errorbar([place], [p.mean], ends, color=color, capsize=caps, **MARKS[p.verdict])
+    for limit in by_kind.limits(claim.id, unit):
+        axes.axhline(limit, color=style.BLACK, linestyle='--', linewidth=0.8)
+    axes.set_title('\n'.join(textwrap.wrap(claim.short, 34)), fontsize=9)
+    axes.set_ylabel(
+        '\n'.join(textwrap.wrap(f'{drawn[0].what}, {unit}'.rstrip(', '), 38)), fontsize=7
+    )
     axes.set_xlim(-0.4, len(sizes) - 0.6)
     axes.xaxis.set_major_locator(mpl.FixedLocator(range(len(sizes))))
-    axes.set_xticklabels([_named(size, found) for size in sizes], fontsize=6.5)
+    axes.set_xticklabels([_named(size, drawn) for size in sizes], fontsize=7)
     axes.tick_params(axis='y', labelsize=7)
-    if len(found) > 1:
-        _legend_above(axes, columns=2 if alike else 1)
-
-
-def _legend_above(axes: mpl.Axes, columns: int) -> None:
-    """The figures or numbers in rows, in room of their own above the lines."""
-    _, labels = axes.get_legend_handles_labels()
-    rows = -(-sum(1 + label.count('\n') for label in labels) // columns)
-    share = min(0.04 + 0.085 * rows, 0.6)  # of the panel's height
-    low, high = axes.get_ylim()
-    axes.set_ylim(low, high + (high - low) * share / (1 - share))
-    axes.legend(
-        fontsize=6, loc='upper center', ncols=columns, handlelength=1.0, labelspacing=0.2,
-        frameon=False,
-    )  # fmt: skip
+    if len(drawn) > 1:
+        axes.legend(fontsize=6.5, handlelength=1.2, frameon=False)
 
 
 def _named(size: str, found: Sequence[Course]) -> str:
@@ -177,7 +153,7 @@ def _named(size: str, found: Sequence[Course]) -> str:
 
 
 def _course(
-    row: Row, figure: str, decisions: Sequence[Decision], last: Number, tokens: Tokens
+    claim: Claim, figure: str, decisions: Sequence[Decision], last: Number, tokens: Tokens
 ) -> list[Course]:
     """The number of the largest size and those of the others in its words, where they are one."""
     points = [
@@ -189,7 +165,7 @@ def _course(
     measured = tuple(point for point in points if point is not None)
     if len(measured) < 2:
         return []
-    return [Course(row, figure, last.what, last.unit, measured)]
+    return [Course(claim, figure, last.what, last.unit, measured)]
 
 
 def _point(decision: Decision, number: Number, tokens: int | None) -> Point | None:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.figures.claims import headline
+from experiments.figures.claims.decided import Decided as Claim
 from experiments.figures.look import mpl, natural, style
 from nope.records import Records
 from nope.runtime.files import write_bytes, write_text
@@ -66,39 +66,6 @@ class FigureInput:
     name: str
     records: Mapping[str, Records]
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-
-
-@dataclasses.dataclass(frozen=True)
-class Claim:
-    """One thing the paper says, next to what was measured.
-
-    id, number, paper: as listed in claims/catalogue.py.
-    measured: numbers, JSON-able; None stands for 'not within the positions measured'.
-    holds: computed from `measured`; None where that decides nothing.
-    statement: what `holds` decides, with every threshold it uses.
-    verdict: 'holds', 'does not hold', 'undecided' (the numbers are too close or too few), 'not
-        measured' (`measured` says what is missing) or 'reading' (there is nothing to decide).
-    numbers: those of `measured` that the verdict rests on, in plain words with units.
-    """
-
-    id: str
-    number: int | None
-    paper: str
-    measured: Mapping[str, Any] | float
-    holds: bool | None
-    statement: str
-    verdict: str
-    numbers: headline.Numbers = ()
-
-    @property
-    def headline(self) -> str:
-        """`numbers` as one line."""
-        return headline.line(self.numbers)
-
-    def stated(self) -> dict[str, Any]:
-        """As it stands in summary.json."""
-        facts = dataclasses.asdict(self) | {'headline': self.headline}
-        return facts | {'numbers': [n.stated() for n in self.numbers]}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,10 +1,10 @@
 """Claims of one seed, decided again for every resample of what it was measured on.
 
 Records of enough documents, or prompts, hold some measures of every resample of these
-(nope.evals.bootstrap). Where all that a figure reads do, and each is of one seed, its numbers get
-the interval in which 95 % of the resamples have them, and a verdict stands where nearly none of
-them has the opposite one. That says how much the choice of the text weighs; what another training
-would give, only seeds say.
+(nope.evals.bootstrap). If all records of a figure do, and each is of one seed, its claims are
+decided again for every resample. Its numbers get the interval of 95 % of the resamples. A verdict
+stands where nearly none of them has the opposite one. The interval says how much the choice of the
+text weighs; only seeds say what another training would give.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 from experiments.figures.base import Claim, FigureInput, FigureOutput, names_below
 from experiments.figures.claims.headline import Number
 from experiments.figures.claims.intervals import LEVEL
+from experiments.figures.claims.verdict import holds, verdict
 from nope.records import RESAMPLE, RESAMPLED, Measure, Records
 
 BESIDE = (100 - LEVEL) / 2  # percent on each side of the interval
@@ -42,38 +43,24 @@ def draw(
     requires.
     """
     output = drawing(given)
-    if decided is None:
-        return output
-    claims = _claims(decided, needs, given, output.claims)
-    return dataclasses.replace(output, claims=claims)
-
-
-def _claims(
-    decided: Decided, needs: Mapping[str, str], given: FigureInput, found: Sequence[Claim]
-) -> list[Claim]:
     names = [name for needed in needs for name in names_below(given, needed)]
-    count = _resamples(given, needs, names)
-    if not count:
-        return list(found)
-    again = [decided(_resample(given, names, index)) for index in range(count)]
-    return [_by_resamples(claim, claims_R) for claim, *claims_R in zip(found, *again, strict=True)]
-
-
-def _resamples(given: FigureInput, needs: Mapping[str, str], names: Sequence[str]) -> int:
-    """Resamples that every record has; 0 where one has none and where a group has several seeds."""
-    if any(len(names_below(given, needed)) > 1 for needed in needs):
-        return 0
-    return min((_held(given.records[name]) for name in names), default=0)
+    several = any(len(names_below(given, needed)) > 1 for needed in needs)
+    # Resamples that every record has; where a group has several seeds these say more.
+    count = 0 if several else min((_held(given.records[name]) for name in names), default=0)
+    if decided is None or not count:
+        return output
+    again = []
+    for index in range(count):
+        records = {name: _one(given.records[name], index) for name in names}
+        again.append(decided(dataclasses.replace(given, records={**given.records, **records})))
+    found = zip(output.claims, *again, strict=True)
+    claims = [_by_resamples(claim, claims_R) for claim, *claims_R in found]
+    return dataclasses.replace(output, claims=claims)
 
 
 def _held(records: Records) -> int:
     sizes = [len(m.values) for m in records.measures.values() if m.axes[:1] == (RESAMPLE,)]
     return min(sizes, default=0)
-
-
-def _resample(given: FigureInput, names: Sequence[str], index: int) -> FigureInput:
-    records = {name: _one(given.records[name], index) for name in names}
-    return dataclasses.replace(given, records={**given.records, **records})
 
 
 def _one(records: Records, index: int) -> Records:
@@ -90,27 +77,24 @@ def _one(records: Records, index: int) -> Records:
 
 
 def _by_resamples(claim: Claim, claims_R: Sequence[Claim]) -> Claim:
-    """The claim with what its resamples say. One that decides nothing, as one within the margin of
-    a claim does, speaks against no verdict: an interval over seeds is held against the limit too,
-    not against the margin."""
+    """The claim with what its resamples say. One within the margin of a claim decides nothing, and
+    speaks against no verdict: an interval over seeds is held against the limit, too."""
     numbers = tuple(_within(n, [c.numbers for c in claims_R]) for n in claim.numbers)
-    opposite = sum(c.holds is not None and c.holds is not claim.holds for c in claims_R)
-    if numbers == claim.numbers and not opposite:
-        return claim
-    claim = dataclasses.replace(claim, numbers=numbers)
-    if claim.holds is None:
-        return claim
-    claim = dataclasses.replace(claim, statement=f'{claim.statement} {STATEMENT}')
-    if 100 * opposite <= BESIDE * len(claims_R):
-        return claim
-    return dataclasses.replace(claim, holds=None, verdict='undecided')
+    opposed = any(c.holds is not None and c.holds is not claim.holds for c in claims_R)
+    if claim.holds is None or not (opposed or numbers != claim.numbers):
+        return dataclasses.replace(claim, numbers=numbers)
+    said = verdict([claim.verdict, *(c.verdict for c in claims_R)], rare=BESIDE / 100)
+    statement = f'{claim.statement} {STATEMENT}'
+    return dataclasses.replace(
+        claim, numbers=numbers, statement=statement, verdict=said, holds=holds(said)
+    )
 
 
 def _within(number: Number, numbers_R: Sequence[Sequence[Number]]) -> Number:
-    """The number with its interval over the resamples. Without one where not all of them have it in
-    the same words, as where another length decides, or one has no value; where all agree, since
-    that 40 of 40 keys are repeated in each is no certainty; and where it is outside itself, as the
-    longest of several lengths may be, which chance only shortens."""
+    """The number with its interval over the resamples. It gets none where a resample lacks it in
+    the same words, as where another length decides. It gets none where all resamples agree: 40 of
+    40 keys in each are no certainty. And it gets none if the interval leaves it out, as with the
+    longest of several lengths, which chance only shortens."""
     if len(number.by_seed) > 1:
         return number
     values = [

@@ -32,7 +32,7 @@ class Shape(enum.Enum):
 
 
 @dataclasses.dataclass(frozen=True)
-class Part:
+class AcceptedRole:
     """A role that a figure accepts. players: the names that may play it. noun: what an entry is
     called in errors."""
 
@@ -43,12 +43,12 @@ class Part:
 
 def parts(
     shapes: Mapping[str, Shape], players: Collection[str], noun: str = 'curve'
-) -> dict[str, Part]:
+) -> dict[str, AcceptedRole]:
     """Roles that any of `players` may play."""
-    return {role: Part(shape, players, noun) for role, shape in shapes.items()}
+    return {role: AcceptedRole(shape, players, noun) for role, shape in shapes.items()}
 
 
-def check(figure: str, options: Mapping[str, Any], accepted: Mapping[str, Part]) -> None:
+def check(figure: str, options: Mapping[str, Any], accepted: Mapping[str, AcceptedRole]) -> None:
     """ValueError, naming the figure and the role, unless every role in `options` is accepted and
     given to an entry that may play it."""
     given = options.get('roles') or {}
@@ -64,8 +64,8 @@ def check(figure: str, options: Mapping[str, Any], accepted: Mapping[str, Part])
 
 
 def check_searched(given: FigureInput, role: str, names: Mapping[str, Collection[str]]) -> None:
-    """ValueError where the records of an entry say that the search was at another length than the
-    role's multiple of L. names: of the records, by the name of the entry."""
+    """ValueError where the records of an entry contradict the role's multiple of L. `names` has the
+    records by the name of the entry."""
     played = (given.options.get('roles') or {}).get(role) or {}
     for multiple, name in by_multiple(given.name, role, played).items():
         check_multiple(given, names.get(name, ()), 'searched_length', multiple)
@@ -87,7 +87,7 @@ class Roles(Generic[R]):
         return self._player(role, self._found(role))
 
     def get(self, role: str) -> R | None:
-        """The entry of a role that one entry plays, None where none does."""
+        """The entry of a role for one entry, None where none plays it."""
         return self.players.get(self._given.get(role, ''))
 
     def several(self, role: str) -> list[R]:

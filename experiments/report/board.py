@@ -6,8 +6,7 @@ import dataclasses
 from typing import Any
 
 from experiments import figure_configs
-from experiments.board import Row, Summary, page, sizes_of
-from experiments.board import rows as board_rows
+from experiments.board import Standing, Summary, page, sizes_of, standings
 from experiments.report.problems import noted
 from experiments.report.workfolder import WorkFolder, relative
 
@@ -51,11 +50,11 @@ def rows(folder: WorkFolder) -> list[BoardRow]:
             with noted(folder.problems, relative(figure.folder / 'summary.json', folder.root)):
                 found.append(figure_configs.summary(figure.folder, *place))
     sizes = sizes_of(found)
-    made = (_row(row, sizes) for row in board_rows(found))
+    made = (_row(standing, sizes) for standing in standings(found))
     return [row for row in made if row.cells]
 
 
-def _row(row: Row, sizes: tuple[str, ...]) -> BoardRow:
+def _row(row: Standing, sizes: tuple[str, ...]) -> BoardRow:
     cells = [
         SizeCell(
             size,
@@ -68,4 +67,5 @@ def _row(row: Row, sizes: tuple[str, ...]) -> BoardRow:
         for size in sizes
         if row.at(size)
     ]
-    return BoardRow(row.id, row.number, row.short, row.printed, tuple(cells))
+    claim = row.claim
+    return BoardRow(claim.id, claim.number, claim.short, claim.printed, tuple(cells))

@@ -1,2 +1,2 @@
-"""Claims of the paper and what decides them: `catalogue` lists each once, `decide` turns a measured
-one into a line of summary.json, the others measure on one kind of data each."""
+"""Claims under test: `catalogue` lists them, `decide` turns rules into verdicts, and a module for
+each kind of data has the rules."""

@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from experiments.figures.claims import intervals
-from experiments.figures.claims.catalogue import BOUND_FOR_RETRIEVAL, PARTS_MATTER, PASSKEY_REACH
-from experiments.figures.claims.decide import Measured, Rule
-from experiments.figures.claims.headline import apart, number
-from experiments.figures.claims.intervals import Interval
+from experiments.figures.claims.catalogue import CLAIMS
+from experiments.figures.claims.decide import Every, Rule
+from experiments.figures.claims.headline import apart
 from experiments.figures.claims.passkey import ABLATED, FULL, NO_BOUND, NO_INIT, WITHOUT
+from experiments.figures.claims.verdict import ABOVE, BELOW, Bound
 from experiments.figures.read.tables.options import Options
 from experiments.figures.read.tables.perplexity_rows import Perplexity
 from experiments.figures.roles import Roles, Shape, Undecided
@@ -52,72 +51,61 @@ class AblationRow:
 
 
 @dataclasses.dataclass(frozen=True)
-class Shown:
+class ShownAblations:
     """corpora: those measured, as the options have them."""
 
     roles: Roles[AblationRow]
     corpora: Sequence[Options]
 
 
-def _parts_matter(shown: Shown) -> Measured:
-    full, ablated = shown.roles[FULL], {role: shown.roles[role] for role in (NO_INIT, NO_BOUND)}
-    repeated, least = full.score(PASSKEY).mean(), 100 * PASSKEY_REACH.thresholds['accuracy']
-    if repeated < least:
-        raise Undecided(f'{full.label!r} repeats {repeated:.0f} % of the keys, not {least:g} %')
-    others = ablated.values()
-    drops = {
-        role: Interval.of(apart(full.score(PASSKEY), row.score(PASSKEY)))
-        for role, row in ablated.items()
+LEAST = 100 * CLAIMS['passkey_reach'].thresholds['accuracy']  # percent of keys
+
+
+def _parts_matter(shown: ShownAblations) -> dict[str, np.ndarray]:
+    full = shown.roles[FULL]
+    repeated = full.score(PASSKEY).mean()
+    if repeated < LEAST:
+        raise Undecided(f'{full.label!r} repeats {repeated:.0f} % of the keys, not {LEAST:g} %')
+    return {
+        f'full - {WITHOUT[role]}': apart(full.score(PASSKEY), shown.roles[role].score(PASSKEY))
+        for role in (NO_INIT, NO_BOUND)
     }
-    by_seed = {row.label: row.score(PASSKEY).tolist() for row in (full, *others)}
-    measured = {'passkey_drop_points': intervals.stated(drops), 'passkey_by_seed': by_seed}
-    limit = PARTS_MATTER.thresholds['points']
-    holds = intervals.every(drop.above(limit) for drop in drops.values())
-    numbers = [number(f'full - {WITHOUT[role]}', drop, 'points') for role, drop in drops.items()]
-    return measured, holds, tuple(numbers)
 
 
-def _bound_for_retrieval(shown: Shown) -> Measured:
-    """The constraint costs perplexity on PG19, and is for retrieval and LongBench."""
+def _book(shown: ShownAblations) -> dict[str, np.ndarray]:
+    """Takes the corpus in the place of PG19."""
     full, free = shown.roles[FULL], shown.roles[NO_BOUND]
     book = next((c['key'] for c in shown.corpora if c.get('paper') == 'pg19'), None)
     if book is None:
         raise Undecided("no corpus stands for the paper's 'pg19'")
-    losses = {
-        c['key']: Interval.of(apart(free.loss(c['key']), full.loss(c['key'])))
-        for c in shown.corpora
-    }
-    points = {
-        name: Interval.of(apart(free.score(name), full.score(name)))
+    return {f'without bound - full, {book}': apart(free.loss(book), full.loss(book))}
+
+
+def _scores(shown: ShownAblations) -> dict[str, np.ndarray]:
+    full, free = shown.roles[FULL], shown.roles[NO_BOUND]
+    return {
+        name: apart(free.score(name), full.score(name))
         for name in (PASSKEY, LONGBENCH)
         if name == PASSKEY or (name in full.scores and name in free.scores)
     }
-    measured = {
-        'without_minus_full_nats': intervals.stated(losses),
-        'without_minus_full_points': intervals.stated(points),
-    }
-    limits = BOUND_FOR_RETRIEVAL.thresholds
-    verdicts = [losses[book].below(0, limits['nats'])]
-    verdicts += [difference.below(0, limits['points']) for difference in points.values()]
-    numbers = [number(f'without bound - full, {book}', losses[book], 'nats')]
-    numbers += [number(name, difference, 'points') for name, difference in points.items()]
-    return measured, intervals.every(verdicts), tuple(numbers)
 
 
-RULES: tuple[Rule[Shown], ...] = (
+RULES: tuple[Rule[ShownAblations], ...] = (
     Rule(
-        PARTS_MATTER,
-        'Without either, the passkey accuracy inside the window, of the full method at least '
-        f'{100 * PASSKEY_REACH.thresholds["accuracy"]:g} %, is lower by more than '
-        f'{PARTS_MATTER.thresholds["points"]:g} points; {intervals.RULE}.',
-        _parts_matter,
+        'parts_matter',
+        f'Passkey accuracy inside the window of the full method, which is at least {LEAST:g} %, '
+        'less that without either part',
+        Every(_parts_matter, Bound(ABOVE, 'points'), '', 'points', each=True),
+        (FULL, NO_INIT, NO_BOUND),
     ),
     Rule(
-        BOUND_FOR_RETRIEVAL,
-        'Without the constraint the loss on the corpus in the place of PG19 is lower, and so are '
-        'the passkey accuracy and, where both have it, the LongBench mean; differences of at most '
-        f'{BOUND_FOR_RETRIEVAL.thresholds["nats"]} nats and '
-        f'{BOUND_FOR_RETRIEVAL.thresholds["points"]} points decide nothing, and {intervals.RULE}.',
-        _bound_for_retrieval,
+        'bound_for_retrieval',
+        'Without the constraint less with it: loss on the corpus in the place of PG19, passkey '
+        'accuracy and, where both have it, the LongBench mean',
+        (
+            Every(_book, Bound(BELOW, 0, 'nats'), '', name='loss', each=True),
+            Every(_scores, Bound(BELOW, 0, 'points'), '', 'points', name='scores', each=True),
+        ),
+        (FULL, NO_BOUND),
     ),
 )

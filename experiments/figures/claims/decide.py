@@ -1,57 +1,180 @@
-"""Decision of a claim: a listed claim and measured values to an entry of summary.json."""
+"""Decision of claims: rules, the numbers that they compare, and entries of summary.json.
+
+Most rules are one sentence: every number of some kind lies on one side of a limit. `Every` is that
+sentence as a value. A rule that says more is a function.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
-from experiments.figures.base import Claim
-from experiments.figures.claims.headline import Numbers
-from experiments.figures.claims.listed import Listed
+import numpy as np
+
+from experiments.figures.claims import verdict
+from experiments.figures.claims.catalogue import CLAIMS
+from experiments.figures.claims.claim import Claim
+from experiments.figures.claims.decided import Decided
+from experiments.figures.claims.headline import Numbers, number
+from experiments.figures.claims.intervals import Interval
+from experiments.figures.claims.verdict import ABOVE, NEAR, Bound
 from experiments.figures.roles import Undecided
 
 T = TypeVar('T')
 
 # What was measured, whether the claim holds, and the numbers that this rests on.
 Measured = tuple[Mapping[str, Any], bool | None, Numbers]
+Found = Mapping[str, float | np.ndarray | Interval]
+
+
+@dataclasses.dataclass(frozen=True)
+class Every(Generic[T]):
+    """Numbers that must all lie on one side of a limit.
+
+    `find` takes what the figure shows. It gives numbers by seed, each by its name, '' for a
+    single one. `what` is the number in words, before its name. Where it is empty, `name` stands for
+    all of them. With `several` one seed decides nothing. With `each` all numbers are told, not
+    only the one that decides. With `alone` the figure is drawn for each seed, and the mean over
+    seeds is held against the limit as well. The words of `notes` stand behind a number.
+    """
+
+    find: Callable[[T], Found]
+    bound: Bound
+    what: str
+    unit: str = 'nats'
+    name: str = ''
+    several: bool = False
+    each: bool = False
+    alone: bool = False
+    notes: Callable[[T], Mapping[str, str]] | None = None
+
+    def __call__(self, shown: T) -> Measured:
+        """Measured numbers, their verdict and those to be told."""
+        found = {
+            name: x if isinstance(x, Interval) else Interval.of(np.atleast_1d(x), self.several)
+            for name, x in self.find(shown).items()
+        }
+        if not found:
+            return {}, True, ()
+        holds = {name: self.bound.holds(interval) for name, interval in found.items()}
+        limits = self.bound.limits if self.alone else ()
+        notes = self.notes(shown) if self.notes else {}
+        numbers = []
+        for name in found if self.each else [self._hardest(found, holds)]:
+            told = number(
+                ', '.join(filter(None, (self.what, name))), found[name], self.unit, limits
+            )
+            numbers.append(dataclasses.replace(told, note=notes.get(name, '')))
+        stated: dict[str, Any] = {name: interval.stated() for name, interval in found.items()}
+        stated = stated.get('', stated)
+        measured = {name: stated} if (name := self.what or self.name) else stated
+        return measured, verdict.every(holds.values()), tuple(numbers)
+
+    def _hardest(self, found: Mapping[str, Interval], holds: Mapping[str, bool | None]) -> str:
+        """Name of the number that decides. It fails where one does, else it is undecided where one
+        is. Its mean is furthest on the wrong side."""
+        if self.bound.side == NEAR:
+            return max(found, key=lambda name: abs(found[name].mean))
+        wrong = [name for side in (False, None, True) for name in found if holds[name] is side]
+        some = [name for name in wrong if holds[name] is holds[wrong[0]]]
+        choose = min if self.bound.side == ABOVE else max
+        return choose(some, key=lambda name: found[name].mean)
+
+
+Measure = Callable[[T], Measured]
 
 
 @dataclasses.dataclass(frozen=True)
 class Rule(Generic[T]):
-    """Decision of a claim by a figure. statement: what is decided, with every threshold; where an
-    interval over seeds contains a limit of a number, nothing is.
-    measure: from what the figure shows to what was measured, whether the claim holds, None where
-    that is not decided, and the numbers of its headline; it raises Undecided where something is
-    missing."""
+    """Decision of a claim by a figure.
 
-    claim: Listed
-    statement: str
-    measure: Callable[[T], Measured]
+    The subject says what is decided; the words of the limits follow it. The measure is numbers
+    with their limits, all of which must hold, or a function. A function raises Undecided where
+    something is missing, and its subject says all. A config that is to decide the claim gives the
+    roles in `needs` and those that a value such as `Less` names, or roles that pass its test. A
+    function's own limit is `bound`, in its unit.
+    """
+
+    id: str
+    subject: str
+    measure: Every[T] | tuple[Every[T], ...] | Measure[T]
+    needs: tuple[str, ...] | Callable[[Mapping[str, Any]], bool] = ()
+    bound: Bound | None = None
+    unit: str = ''
+
+    @property
+    def claim(self) -> Claim:
+        return CLAIMS[self.id]
+
+    @functools.cached_property  # claims are decided anew for every resample
+    def parts(self) -> tuple[Every[T], ...]:
+        """The numbers that are compared, with the thresholds of the claim; () of a function."""
+        given = self.measure if isinstance(self.measure, tuple) else (self.measure,)
+        return tuple(
+            dataclasses.replace(part, bound=part.bound.resolved(self.claim.thresholds))
+            for part in given
+            if isinstance(part, Every)
+        )
+
+    @functools.cached_property
+    def statement(self) -> str:
+        """What is decided, with every threshold."""
+        parts = self.parts
+        if not parts:
+            return self.subject
+        sides = [
+            f'{part.what or part.name} {part.bound.said(part.unit)}' if len(parts) > 1
+            else part.bound.said(part.unit) for part in parts
+        ]  # fmt: skip
+        margins = dict.fromkeys(part.bound.said_margin(part.unit) for part in parts)
+        tail = verdict.OVER_SEEDS if parts[0].several else verdict.RULE
+        return f'{self.subject}: {" and ".join(sides)}; {"".join(margins)}{tail}.'
+
+    @property
+    def limit(self) -> str:
+        """The limits in short."""
+        compared = (self,) if self.bound else self.parts
+        return '; '.join(x.bound.said(x.unit) for x in compared if x.bound)
+
+    def asks(self, roles: Mapping[str, Any]) -> bool:
+        """Whether a figure with these roles is to decide the claim."""
+        if callable(self.needs):
+            return self.needs(roles)
+        own = [role for part in self.parts for role in getattr(part.find, 'roles', ())]
+        return all(roles.get(role) for role in (*self.needs, *own))
+
+    def measured(self, shown: T) -> Measured:
+        """By all parts. Undecided where something is missing."""
+        if not self.parts:
+            assert not isinstance(self.measure, tuple)
+            return self.measure(shown)
+        measured: dict[str, Any] = {}
+        found = [part(shown) for part in self.parts]
+        for some, _, _ in found:
+            for name, values in some.items():
+                measured[name] = {**measured.get(name, {}), **values}
+        if not measured:
+            lacking = ', '.join(part.what or part.name or 'any number' for part in self.parts)
+            raise Undecided(f'nothing was measured for: {lacking}')
+        holds = verdict.every(holds for _, holds, _ in found)
+        return measured, holds, tuple(n for _, _, numbers in found for n in numbers)
 
 
-def decide(rules: Sequence[Rule[T]], shown: T) -> list[Claim]:
-    """One claim for each rule, in their order; undecided ones say what is missing."""
-    return [_decided(rule, shown) for rule in rules]
-
-
-def _decided(rule: Rule[T], shown: T) -> Claim:
-    measured: Mapping[str, Any]
-    try:
-        measured, holds, numbers = rule.measure(shown)
-    except Undecided as reason:
-        measured, holds, numbers = {'missing': str(reason)}, None, ()
-    listed = rule.claim
-    if any(n.open for n in numbers):
-        holds = None
-    verdict = _verdict(listed, measured, holds)
-    said = (listed.id, listed.number, listed.paper, measured, holds, rule.statement, verdict)
-    return Claim(*said, numbers)
-
-
-def _verdict(listed: Listed, measured: Mapping[str, Any], holds: bool | None) -> str:
-    if holds is not None:
-        return 'holds' if holds else 'does not hold'
-    if 'missing' in measured:
-        return 'not measured'
-    return 'reading' if listed.reading else 'undecided'
+def decide(rules: Sequence[Rule[T]], shown: T) -> list[Decided]:
+    """One decided claim for each rule, in their order; undecided ones say what is missing."""
+    found = []
+    for rule in rules:
+        claim = rule.claim
+        numbers: Numbers = ()
+        measured: Mapping[str, Any] = {}
+        try:
+            measured, holds, numbers = rule.measured(shown)
+            said = verdict.READING if claim.reading else verdict.word(holds)
+        except Undecided as reason:
+            measured, said = {'missing': str(reason)}, verdict.NOT_MEASURED
+        said = verdict.verdict([said], open_=any(n.open for n in numbers))
+        facts = (claim.id, claim.number, claim.paper, measured, verdict.holds(said))
+        found.append(Decided(*facts, rule.statement, said, numbers))
+    return found

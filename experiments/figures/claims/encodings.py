@@ -8,17 +8,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from experiments.figures.claims.decide import Measured, Rule
-from experiments.figures.claims.intervals import OVER_SEEDS, Interval, stated
-from experiments.figures.claims.margins import all_above, all_decide
-from experiments.figures.claims.second_paper import (
-    ALL_SOLVE_INSIDE,
-    FULL_ORDER,
-    NOPE_COPIES,
-    NOPE_FIRST,
-    RANK_MARGIN,
-    SINUSOIDAL_LAST,
-)
+from experiments.figures.claims.catalogue import CLAIMS
+from experiments.figures.claims.decide import Every, Measured, Rule
+from experiments.figures.claims.verdict import ABOVE, OVER_SEEDS, Bound
 from experiments.figures.read.encoding_tasks import released
 from experiments.figures.read.encoding_tasks.ranks import ALIKE, Ranks
 from experiments.figures.read.encoding_tasks.scores import Score
@@ -32,7 +24,7 @@ SOLVED = ('rsc', 'rsc2x', 'rdc', 'cmc2x', 'mc', 'mc2x', 'mcrv')
 
 
 @dataclasses.dataclass(frozen=True)
-class Shown:
+class ShownEncodings:
     """Content of a figure: scores of every task, and reciprocal ranks of the paper's encodings."""
 
     scores: Mapping[str, Sequence[Score]]
@@ -55,94 +47,83 @@ class Shown:
         return {s.paper: s.beyond for s in self.scores[task] if s.paper}
 
 
-def _leads(shown: Shown) -> Measured:
-    return _ranked(shown, [(NOPE, other) for other in ORDER[1:]])
+def _ranked(claim: str, said: str, pairs: Sequence[tuple[str, str]]) -> Rule[ShownEncodings]:
+    """The rule that the first encoding of each pair ranks above the second. It must do so in the
+    paper's way, whose numbers are told, and where accuracies that are alike share their ranks."""
+    bound = Bound(ABOVE, 0, CLAIMS[claim].thresholds['rank'])
+
+    def decided(shown: ShownEncodings, shared: bool) -> Measured:
+        return Every[ShownEncodings](
+            lambda shown: {f'{a} - {b}': shown.apart(a, b, shared=shared) for a, b in pairs},
+            bound,
+            'least lead in mean reciprocal rank',
+            '',
+            several=True,
+        )(shown)
+
+    def measure(shown: ShownEncodings) -> Measured:
+        (measured, first, numbers), (_, shared, _) = decided(shown, False), decided(shown, True)
+        return measured, first if first == shared else None, numbers
+
+    statement = (
+        'Mean reciprocal ranks of the five encodings by accuracy beyond L, over the tasks of the '
+        f'figure, equal accuracies in the order {", ".join(released.ENCODINGS)}: {said}. '
+        f'Accuracies that differ by at most {ALIKE} may share their ranks; where the two ways '
+        f'differ nothing is decided. A difference of at most {bound.margin} decides nothing, and '
+        f'{OVER_SEEDS}.'
+    )
+    return Rule(claim, statement, measure, ORDER, bound)
 
 
-def _in_order(shown: Shown) -> Measured:
-    return _ranked(shown, list(itertools.pairwise(ORDER)))
-
-
-def _trails(shown: Shown) -> Measured:
-    return _ranked(shown, [(other, APE) for other in ORDER[:-1]])
-
-
-def _ranked(shown: Shown, pairs: Sequence[tuple[str, str]]) -> Measured:
-    """Whether the first encoding of each pair ranks above the second, in the paper's way and where
-    accuracies that are alike share their ranks; the numbers are those of the paper's way."""
-
-    def decided(shared: bool) -> Measured:
-        margins = {
-            f'{a} - {b}': Interval.over_seeds(shown.apart(a, b, shared=shared)) for a, b in pairs
-        }
-        return all_above(margins, RANK_MARGIN['rank'], 'mean reciprocal rank', '')
-
-    (measured, first, numbers), (_, shared, _) = decided(False), decided(True)
-    return measured, first if first == shared else None, numbers
-
-
-def _copies(shown: Shown) -> Measured:
+def _copies(shown: ShownEncodings) -> dict[str, np.ndarray]:
     found = shown.beyond(COPYING)
     missing = [name for name in ORDER if name not in found]
     if missing:
         raise Undecided(f'no curve is of the encoding {missing[0]!r}')
-    margins = {
-        f'{NOPE} - {other}': Interval.over_seeds(100 * (found[NOPE] - found[other]))
-        for other in ORDER[1:]
-    }
-    limit = 100 * NOPE_COPIES.thresholds['accuracy']
-    return all_above(margins, limit, 'accuracy beyond L', 'points')
+    return {f'{NOPE} - {other}': 100 * (found[NOPE] - found[other]) for other in ORDER[1:]}
 
 
-def _solve(shown: Shown) -> Measured:
-    found = {
-        f'{s.label} on {task}': Interval.over_seeds(100 * s.inside)
+def _solve(shown: ShownEncodings) -> dict[str, np.ndarray]:
+    return {
+        f'{s.label} on {task}': 100 * s.inside
         for task, scores in shown.scores.items()
         if task in SOLVED
         for s in scores
         if s.paper
     }
-    if not found:
-        raise Undecided('no task of copying or reversal was measured with an encoding of the paper')
-    limit = 100 * ALL_SOLVE_INSIDE.thresholds['accuracy']
-    decided, numbers = all_decide(
-        'lowest accuracy inside L',
-        found,
-        '%',
-        lambda interval: interval.above(limit),
-        highest=False,
-    )
-    return stated(found), decided, numbers
 
 
-_RANKS = (
-    'Mean reciprocal ranks of the five encodings by accuracy beyond L, over the tasks of the '
-    f'figure, equal accuracies in the order {", ".join(released.ENCODINGS)}: '
-)
-_LIMIT = (
-    f'; where accuracies that differ by at most {ALIKE} share their ranks and that says otherwise, '
-    'nothing is decided, since ranks of seeds are often the same by a hair. A '
-    f'difference of at most {RANK_MARGIN["rank"]} decides nothing, and {OVER_SEEDS}.'
-)
-
-RULES: tuple[Rule[Shown], ...] = (
-    Rule(NOPE_FIRST, f"{_RANKS}NoPE's is above each other one{_LIMIT}", _leads),
-    Rule(
-        FULL_ORDER, f'{_RANKS}each of {", ".join(ORDER)} is above the next one{_LIMIT}', _in_order
+RULES: tuple[Rule[ShownEncodings], ...] = (
+    _ranked(
+        'nope_ranks_first', "NoPE's is above each other one", [(NOPE, other) for other in ORDER[1:]]
     ),
-    Rule(SINUSOIDAL_LAST, f"{_RANKS}APE's is below each other one{_LIMIT}", _trails),
-    Rule(
-        NOPE_COPIES,
-        'The accuracy of NoPE on rsc over all examples beyond L is above that of each other '
-        f'encoding; a difference of at most {NOPE_COPIES.thresholds["accuracy"]} decides nothing, '
-        f'and {OVER_SEEDS}.',
-        _copies,
+    _ranked(
+        'encodings_rank_in_order',
+        f'each of {", ".join(ORDER)} is above the next one',
+        list(itertools.pairwise(ORDER)),
+    ),
+    _ranked(
+        'sinusoidal_ranks_last',
+        "APE's is below each other one",
+        [(other, APE) for other in ORDER[:-1]],
     ),
     Rule(
-        ALL_SOLVE_INSIDE,
-        'The accuracy over all validation examples of every task of copying and reversal but cmc '
-        f'is above {ALL_SOLVE_INSIDE.thresholds["accuracy"]} with every encoding of the paper; '
-        f'{OVER_SEEDS}.',
-        _solve,
+        'nope_copies_longest',
+        'Accuracy of NoPE on rsc over all examples beyond L less that of each other encoding',
+        Every(
+            _copies,
+            Bound(ABOVE, 0, 'points'),
+            'least lead in accuracy beyond L',
+            'points',
+            several=True,
+        ),
+        ORDER,
+    ),
+    Rule(
+        'all_solve_inside',
+        'Accuracy over all validation examples of every task of copying and reversal but cmc, with '
+        'every encoding of the paper',
+        Every(_solve, Bound(ABOVE, 'points'), 'lowest accuracy inside L', '%', several=True),
+        ORDER,
     ),
 )

@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from experiments.figures.claims.catalogue import CLAIMS
 from experiments.figures.claims.decide import Measured, Rule
 from experiments.figures.claims.headline import number
-from experiments.figures.claims.others import EXTENSION_COSTS, EXTENSION_GAINS, EXTENSION_REACHES
-from experiments.figures.read.position_curve import PositionCurve
+from experiments.figures.read.position_curve import THRESHOLD, PositionCurve
 
 # 'before', 'after' and perhaps 'uniform', measured on the same windows, which reach beyond L.
 Curves = Mapping[str, PositionCurve]
+COSTS = CLAIMS['extension_costs'].thresholds['nats']
+NOISE = CLAIMS['extension_reaches'].thresholds['noise_nats']
 
 
 def _gains(curves: Curves) -> Measured:
@@ -30,10 +32,9 @@ def _gains(curves: Curves) -> Measured:
 
 def _costs(curves: Curves) -> Measured:
     inside = _compared(curves, 0, curves['before'].train_length)
-    limit = EXTENSION_COSTS.thresholds['nats']
-    holds = inside['after_minus_before'] <= limit
+    holds = inside['after_minus_before'] <= COSTS
     what = 'after - before over (0, L]'
-    numbers = (number(what, inside['after_minus_before'], 'nats', (limit,)),)
+    numbers = (number(what, inside['after_minus_before'], 'nats', (COSTS,)),)
     return {'loss_inside_L_nats': inside}, holds, numbers
 
 
@@ -44,7 +45,7 @@ def _reaches(curves: Curves) -> Measured:
     noise = max(curve.noise() for curve in curves.values())
     measured = {'reads_up_to_in_L': reads, 'measured_up_to_in_L': end, 'noise_nats': noise}
     holds = None if before is None else after is None or after > before
-    if noise > EXTENSION_REACHES.thresholds['noise_nats']:
+    if noise > NOISE:
         holds = None
     numbers = (number('before reads to', before, 'L'), number('after', after, 'L'))
     return measured, holds, (*numbers, number('noise', noise, 'nats'))
@@ -76,24 +77,23 @@ def _multiple(position: int, length: int) -> str:
 
 RULES: tuple[Rule[Curves], ...] = (
     Rule(
-        EXTENSION_GAINS,
+        'extension_gains',
         'The mean loss over all positions beyond L, up to the end of the windows, is lower after '
         'than before.',
         _gains,
     ),
     Rule(
-        EXTENSION_COSTS,
-        f'The mean loss over (0, L] is after at most {EXTENSION_COSTS.thresholds["nats"]} nats '
-        'above before.',
+        'extension_costs',
+        f'The mean loss over (0, L] is after at most {COSTS} nats above before.',
         _costs,
     ),
     Rule(
-        EXTENSION_REACHES,
+        'extension_reaches',
         'Reads further after than before. A curve reads up to the first position beyond L/2 from '
         'which its smoothed loss exceeds its own mean over [L/2, L] by '
-        f'{EXTENSION_REACHES.thresholds["nats"]} nats for L/8 positions; none within the positions '
+        f'{THRESHOLD} nats for L/8 positions; none within the positions '
         'measured counts as further. Undecided where the standard error of a smoothed loss exceeds '
-        f'{EXTENSION_REACHES.thresholds["noise_nats"]} nats: more windows lower it.',
+        f'{NOISE} nats: more windows lower it.',
         _reaches,
     ),
 )

@@ -1,4 +1,4 @@
-"""Headline of a claim: its measured numbers in plain words with units, as one line."""
+"""Numbers that a verdict rests on, in plain words with units, and the line they make."""
 
 from __future__ import annotations
 
@@ -24,11 +24,10 @@ Values = float | None | np.ndarray | Interval
 class Number:
     """One measured number. what: in plain words, so that the value and the unit may follow.
 
-    by_seed: one value a seed, or a single one; None stands for 'not within what was measured'.
-    resampled: of a single one the 95 % interval of resamples of the documents or prompts that it
-    was measured on, where there are some. limits: that the claim compares it with, of a number that
-    decides alone. ends: between which its values lie, so that an interval of their mean ends there.
-    note: words behind it, which tell no number from another.
+    `by_seed` has one value a seed, or a single one, with None for 'not within what was measured'.
+    A single one may have the 95 % interval of resamples of its documents or prompts. A number that
+    decides alone is held against `limits`. Its values lie between `ends`, and so does the interval
+    of their mean. The note is words behind it, which tell no number from another.
     """
 
     what: str
@@ -72,13 +71,19 @@ class Number:
         found = self.interval
         if found is None and not any(value is not None for value in self.by_seed):
             return f'{self.what}: none measured'
-        unit = f' {self.unit}' if self.unit else ''
-        if found is None:
-            each = ', '.join('none' if v is None else self._digits(v) for v in self.by_seed)
-            return f'{self.what} {each}{unit}'
         over = '' if self.resampled is None else ' by resamples'
-        ends = f' [{self._digits(found.low)}, {self._digits(found.high)}{over}]'
-        return f'{self.what} {self._digits(found.mean)}{unit}{ends if self.bracketed else ""}'
+        ends = ''
+        if found is not None and self.bracketed:
+            ends = f' [{self.digits(found.low)}, {self.digits(found.high)}{over}]'
+        return f'{self.what} {self.value()}{ends}'
+
+    def value(self) -> str:
+        """The mean with its unit; where a seed has no value those of all."""
+        found, unit = self.interval, f' {self.unit}' if self.unit else ''
+        if found is not None:
+            return f'{self.digits(found.mean)}{unit}'
+        each = ('none' if value is None else self.digits(value) for value in self.by_seed)
+        return f'{", ".join(each)}{unit}'
 
     def stated(self) -> dict[str, Any]:
         """As it stands in summary.json: mean and interval are None where there is none, ends stand
@@ -97,7 +102,7 @@ class Number:
 
     @classmethod
     def from_stated(cls, stated: Mapping[str, Any]) -> Number:
-        """Of what `stated` gave; without its limits."""
+        """The number that `stated` gave, without its limits."""
         by_seed, note = tuple(stated['by_seed']), stated.get('note', '')
         resampled = tuple(stated['interval']) if stated.get('interval_of') else None
         found = cls(stated['what'], stated['unit'], by_seed, note=note, resampled=resampled)
@@ -107,7 +112,8 @@ class Number:
         ends = -math.inf if low is None else low, math.inf if high is None else high
         return dataclasses.replace(found, ends=ends)
 
-    def _digits(self, value: float) -> str:
+    def digits(self, value: float) -> str:
+        """A value as people read it."""
         text = f'{value:.{_DIGITS.get(self.unit, _RATIO)}f}'
         return text.removeprefix('-') if float(text) == 0 else text
 
@@ -130,29 +136,6 @@ def number(
     else:
         by_seed = (None if values is None else float(values),)
     return Number(what, unit, by_seed, limits, ends)
-
-
-def decisive(
-    what: str,
-    found: Mapping[str, Values],
-    unit: str,
-    *,
-    highest: bool,
-    verdicts: Mapping[str, bool | None] | None = None,
-) -> Numbers:
-    """The one number with the highest mean, or the lowest, told by its name; with nothing found
-    none. It decides a claim about all of them: where `verdicts` says what each one decides, it is
-    among those that fail, else among those that decide nothing."""
-    chosen = list(found)
-    for verdict in (False, None):
-        if verdicts and (some := [name for name in found if verdicts[name] is verdict]):
-            chosen = some
-            break
-    numbers = {name: number(f'{what}, {name}', found[name], unit) for name in chosen}
-    means = {name: n.interval.mean for name, n in numbers.items() if n.interval}
-    if not means:
-        return tuple(numbers.values())[:1]
-    return (numbers[(max if highest else min)(means, key=means.__getitem__)],)
 
 
 def apart(first_S: np.ndarray, second_S: np.ndarray) -> np.ndarray:

@@ -8,12 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from experiments.figures.claims.catalogue import ENTROPY_AGAINST_MULTIPLIER, HEADS_APART, LOW_LAYERS
+from experiments.figures.claims.catalogue import CLAIMS
 from experiments.figures.claims.decide import Measured, Rule
 from experiments.figures.claims.headline import number
 from experiments.figures.read import curves
 from experiments.figures.roles import Undecided
 from nope.records import Records
+
+SHARES = CLAIMS['heads_apart'].thresholds  # of the bound log2(L)
+NEAR = CLAIMS['low_layers'].thresholds['near']
+R = CLAIMS['entropy_against_multiplier'].thresholds['r']
 
 
 def _apart(labelled: Mapping[str, Records]) -> Measured:
@@ -32,8 +36,8 @@ def _apart(labelled: Mapping[str, Records]) -> Measured:
             for name, at in (('L', bits[..., length - 1]), ('the end', bits[..., -1]))
         }
         ends, bound = measured[label]['bits at L'], np.log2(length)
-        concentrated = ends['min'] < HEADS_APART.thresholds['concentrated'] * bound
-        found &= bool(concentrated and ends['max'] > HEADS_APART.thresholds['spread'] * bound)
+        concentrated = ends['min'] < SHARES['concentrated'] * bound
+        found &= bool(concentrated and ends['max'] > SHARES['spread'] * bound)
         lowest.append(100 * ends['min'] / bound)
         highest.append(100 * ends['max'] / bound)
     numbers = (
@@ -49,22 +53,18 @@ def _low_layers(share: np.ndarray) -> Measured:
         raise Undecided('the model has one layer')
     low = max(1, len(share) // 3)
     lowest, others = share[:low].mean(), share[low:].mean()
-    measured = {
-        'share_of_bound_by_layer': share.tolist(),
-        'lowest_third': lowest,
-        'others': others,
-    }
+    measured = {'share_of_bound_by_layer': share.tolist(), 'lowest_third': lowest, 'others': others}
     numbers = (
         number('of log2(i) the lowest third of layers has', 100 * lowest, '%'),
         number('the others', 100 * others, '%'),
     )
-    return measured, bool(lowest >= LOW_LAYERS.thresholds['near'] and lowest > others), numbers
+    return measured, bool(lowest >= NEAR and lowest > others), numbers
 
 
 @dataclasses.dataclass(frozen=True)
 class Heads:
-    """Of every layer and head, [layers, N]. multipliers: searched. bits: entropy under them.
-    as_trained: that of the model without them at the same position, None where not measured."""
+    """Searched multipliers of every layer and head, [layers, N], and the entropy under them.
+    Without them it is `as_trained` at the same position, None where not measured."""
 
     multipliers: np.ndarray
     bits: np.ndarray
@@ -72,8 +72,8 @@ class Heads:
 
 
 def _correlations(heads: Heads) -> Measured:
-    """Of all layers, drawn or not. A larger multiplier lowers the entropy of its own head, so that
-    the entropy under it falls with it for any model; what the search found is in the other."""
+    """Takes all layers, drawn or not. A larger multiplier lowers the entropy of its own head, so
+    the entropy under it falls for any model. The entropy without it shows what the search found."""
     measured = {'under_the_multipliers': _correlation(heads.multipliers, heads.bits)}
     if heads.as_trained is None:
         raise Undecided('the entropy of the model without the multipliers was not measured')
@@ -82,7 +82,7 @@ def _correlations(heads: Heads) -> Measured:
     negative = sum(r < 0 for r in by_layer if r is not None)
     defined = sum(r is not None for r in by_layer)
     measured['as_trained'] = control | {'layers_negative': negative, 'layers_with_r': defined}
-    limit = -ENTROPY_AGAINST_MULTIPLIER.thresholds['r']
+    limit = -R
     shown = measured['under_the_multipliers']['r_within_layers']
     numbers = (
         number('r without the multipliers', pooled, limits=(limit,), ends=(-1, 1)),
@@ -104,27 +104,27 @@ def _correlation(multipliers: np.ndarray, bits: np.ndarray) -> dict[str, Any]:
 
 APART: tuple[Rule[Mapping[str, Records]], ...] = (
     Rule(
-        HEADS_APART,
+        'heads_apart',
         'In every row, over all layers, some head lies below '
-        f'{HEADS_APART.thresholds["concentrated"]} and some head above '
-        f'{HEADS_APART.thresholds["spread"]} of log2(L) at position L.',
+        f'{SHARES["concentrated"]} and some head above '
+        f'{SHARES["spread"]} of log2(L) at position L.',
         _apart,
     ),
 )
 LAYERS: tuple[Rule[np.ndarray], ...] = (
     Rule(
-        LOW_LAYERS,
+        'low_layers',
         'At the last position the mean entropy of the lowest third of the layers is at least '
-        f'{LOW_LAYERS.thresholds["near"]} of log2(i), and a larger share of it than that of the '
+        f'{NEAR} of log2(i), and a larger share of it than that of the '
         'others.',
         _low_layers,
     ),
 )
 CORRELATIONS: tuple[Rule[Heads], ...] = (
     Rule(
-        ENTROPY_AGAINST_MULTIPLIER,
+        'entropy_against_multiplier',
         'Between the searched multipliers and the entropy of the same heads without them, r is '
-        f'below \N{MINUS SIGN}{ENTROPY_AGAINST_MULTIPLIER.thresholds["r"]} over all heads with the '
+        f'below \N{MINUS SIGN}{R} over all heads with the '
         'mean of their layer taken off, and negative in most layers. The entropy under the '
         'multipliers, which Figure 5 shows, falls with them by itself and is given beside it.',
         _correlations,

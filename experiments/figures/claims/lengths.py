@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from experiments.figures.claims import intervals, others
-from experiments.figures.claims.catalogue import (
-    FAILS_PAST_SEARCHED,
-    HEADSCALE_BEATS_UNIFORM,
-    HEADSCALE_HURTS,
-    LONGER_SEARCH_SERVES_END,
-)
-from experiments.figures.claims.decide import Measured, Rule
+from experiments.figures.claims.catalogue import CLAIMS
+from experiments.figures.claims.decide import Every, Measured, Rule
 from experiments.figures.claims.headline import number
-from experiments.figures.claims.intervals import Interval
-from experiments.figures.claims.margins import every_above, every_below
-from experiments.figures.claims.others import ONE_SET
+from experiments.figures.claims.verdict import ABOVE, BELOW, Bound
 from experiments.figures.read.length_group import Group
 from experiments.figures.roles import Roles, Shape, Undecided, told_apart
 
@@ -30,92 +23,134 @@ ROLES: Mapping[str, Shape] = {
     HEADSCALE: Shape.BY_MULTIPLE,
     LOG_LENGTH: Shape.ONE,
 }
+# Measures of a group, and lengths that are no fixed multiple of L: that of a search, those beyond
+# L, and all.
+WINDOW, TAIL = 'loss_window', 'loss_tail'
+SEARCHED, BEYOND, ALL = 'searched', 'beyond', 'all'
+MEASURES = {WINDOW: 'Mean loss over the window', TAIL: 'Loss of the last L/2 positions'}
+PLACES = {
+    SEARCHED: 'in windows of the length of the search',
+    BEYOND: 'at every n > L measured',
+    ALL: 'at every n measured',
+}
+NAMES = {
+    BASE: 'no multiplier',
+    UNIFORM: 'the best uniform multiplier for the length',
+    HEADSCALE: 'HeadScale',
+    'log_square': '1 + a x + b x^2',
+    'fixed_log_length': '1 + 0.397 ln(n/L)',
+}
+LONGER = CLAIMS['longer_search_serves_end'].thresholds['factor']
 
 Groups = Roles[Group]
+Losses = dict[str, np.ndarray]
 
 
-def told(searches: Mapping[float, Group]) -> list[tuple[str, float, Group]]:
+@dataclasses.dataclass(frozen=True)
+class Less:
+    """Loss of one curve less that of another, [S] nats by length or search; a value to be found.
+
+    first, second: roles; that of searches stands for each of them. at: a multiple of L, SEARCHED,
+    BEYOND or ALL. measure: of the whole window or of its tail.
+    """
+
+    first: str
+    second: str
+    at: float | str
+    measure: str = WINDOW
+
+    @property
+    def roles(self) -> tuple[str, str]:
+        return self.first, self.second
+
+    @property
+    def said(self) -> str:
+        """'Loss of the last L/2 positions with HeadScale less that with ...'."""
+        one, other = (NAMES.get(role, role) for role in self.roles)
+        at = PLACES[self.at] if isinstance(self.at, str) else f'in windows of {self.at:g} L'
+        every = ', for every search' if HEADSCALE in self.roles else ''
+        return f'{MEASURES[self.measure]} with {one} less that with {other}, {at}{every}'
+
+    def __call__(self, roles: Groups) -> Losses:
+        return {
+            label: getattr(one, self.measure)[:, one.at(m)]
+            - getattr(other, self.measure)[:, other.at(m)]
+            for label, m, one, other in self._cases(roles)
+        }
+
+    def _cases(self, roles: Groups) -> Iterator[tuple[str, float, Group, Group]]:
+        """Label, length, and both curves. Undecided where a fixed length was not measured."""
+        for name, multiple, one, other in self._pairs(roles):
+            measured = [float(m) for m in one.multiples]
+            if self.at == SEARCHED:
+                label = name if self.first == HEADSCALE else f'at {multiple:g} L'
+                if one.at(multiple) is not None:
+                    yield label, multiple, one, other
+            elif isinstance(self.at, str):
+                for m in (m for m in measured if self.at == ALL or m > 1):
+                    yield ', '.join(filter(None, (name, f'at {m:g} L'))), m, one, other
+            elif one.at(self.at) is None:
+                raise Undecided(f'{one.label!r} was not measured at {self.at:g} L')
+            else:
+                yield name, self.at, one, other
+
+    def _pairs(self, roles: Groups) -> Iterator[tuple[str, float, Group, Group]]:
+        """Name and length of the search, '' and 0 without one, and both curves."""
+        if HEADSCALE not in (self.first, self.second):
+            yield '', 0.0, roles[self.first], roles[self.second]
+            return
+        other = roles[self.second if self.first == HEADSCALE else self.first]
+        for name, multiple, g in searches(roles):
+            yield (name, multiple, *((g, other) if self.first == HEADSCALE else (other, g)))
+
+
+def searches(roles: Groups) -> list[tuple[str, float, Group]]:
     """Label, multiple of L and curve of each search."""
-    labels = told_apart({g.name: g.label for g in searches.values()})
-    return [(labels[g.name], multiple, g) for multiple, g in searches.items()]
+    found = roles.by_multiple(HEADSCALE)
+    labels = told_apart({g.name: g.label for g in found.values()})
+    return [(labels[g.name], multiple, g) for multiple, g in found.items()]
 
 
-def _headscale_hurts(roles: Groups) -> Measured:
-    base, searches = roles[BASE], roles.by_multiple(HEADSCALE)
-    index = base.at(1)
-    if index is None:
-        raise Undecided('windows of L were not measured')
-    costs = {
-        name: Interval.of(g.loss_window[:, index] - base.loss_window[:, index])
-        for name, _, g in told(searches)
-    }
-    margin = HEADSCALE_HURTS.thresholds['nats']
-    return every_above(
-        'headscale_minus_base_at_L_nats', 'smallest HeadScale - base at L', costs, 0, margin
-    )
+def rise(group: Group, start: float, measure: str = TAIL) -> np.ndarray | None:
+    """[S] rise of the loss from a length to twice that, nats; None if one was not measured."""
+    first, twice = group.at(start), group.at(2 * start)
+    if first is None or twice is None:
+        return None
+    loss: np.ndarray = getattr(group, measure)
+    return loss[:, twice] - loss[:, first]
 
 
-def _headscale_beats_uniform(roles: Groups) -> Measured:
-    uniform = roles[UNIFORM]
-    above = {
-        name: Interval.of(g.loss_window[:, index] - uniform.loss_window[:, index])
-        for name, multiple, g in told(roles.by_multiple(HEADSCALE))
-        if (index := g.at(multiple)) is not None
-    }
-    if not above:
-        raise Undecided('no search of HeadScale has windows of its length')
-    margin = HEADSCALE_BEATS_UNIFORM.thresholds['nats']
-    return every_below(
-        'headscale_minus_uniform_nats', 'highest HeadScale - uniform', above, 0, margin
-    )
+def _past_searched(roles: Groups) -> Losses:
+    cases = ((name, rise(g, multiple)) for name, multiple, g in searches(roles))
+    return {name: found for name, found in cases if found is not None}
 
 
-def _fails_past_searched(roles: Groups) -> Measured:
-    rises: dict[str, Interval] = {}
-    for name, multiple, g in told(roles.by_multiple(HEADSCALE)):
-        target, twice = g.at(multiple), g.at(2 * multiple)
-        if target is not None and twice is not None:
-            rises[name] = Interval.of(g.loss_tail[:, twice] - g.loss_tail[:, target])
-    if not rises:
-        raise Undecided('no search of HeadScale has windows of its length and of twice that')
-    limit = FAILS_PAST_SEARCHED.thresholds['nats']
-    return every_above(
-        'rise_from_tuned_to_twice_nats', 'smallest rise to twice the length', rises, limit
-    )
-
-
-def _longer_search(roles: Groups) -> Measured:
-    searches = roles.by_multiple(HEADSCALE)
-    most = LONGER_SEARCH_SERVES_END.thresholds['factor']
-    found: dict[str, Interval] = {}
-    for (multiple, own), (longer, other) in itertools.pairwise(searches.items()):
+def _longer_search(roles: Groups) -> Losses:
+    found = {}
+    for (_, multiple, own), (_, longer, other) in itertools.pairwise(searches(roles)):
         index = own.at(multiple)
-        if longer / multiple <= most and index is not None:
-            difference = other.loss_tail[:, index] - own.loss_tail[:, index]
-            found[f'{longer:g} L - {multiple:g} L'] = Interval.of(difference)
-    if not found:
-        raise Undecided(f'no two searches of HeadScale are within a factor of {most:g}')
-    margin = LONGER_SEARCH_SERVES_END.thresholds['nats']
-    return every_below('longer_minus_own_nats', 'at the end, searched at', found, 0, margin)
+        if longer / multiple <= LONGER and index is not None:
+            label = f'{longer:g} L - {multiple:g} L'
+            found[label] = other.loss_tail[:, index] - own.loss_tail[:, index]
+    return found
 
 
-def _one_set(roles: Groups) -> Measured:
+def _near_searches(roles: Mapping[str, Any]) -> bool:
+    found = sorted(map(float, roles.get(HEADSCALE) or ()))
+    return any(longer / own <= LONGER for own, longer in itertools.pairwise(found))
+
+
+def _one_set(roles: Groups) -> Losses:
+    """The best other curve is that with the lowest mean over seeds at each length."""
     log = roles[LOG_LENGTH]
     others = [g.loss_window for g in roles.players.values() if g is not log]
     if not others:
         raise Undecided('no other curve is drawn')
-    best = np.argmin(np.mean(others, axis=1), axis=0)  # of the means over seeds, at each length
-    rivals = np.stack([others[j][:, i] for i, j in enumerate(best)], axis=1)
-    above = {
-        f'{m:g} L': Interval.of(log.loss_window[:, i] - rivals[:, i])
+    best = np.argmin(np.mean(others, axis=1), axis=0)
+    return {
+        f'{m:g} L': log.loss_window[:, i] - others[best[i]][:, i]
         for i, m in enumerate(log.multiples)
     }
-    return every_below(
-        'log_length_minus_best_other_nats',
-        'highest log-length - best other',
-        above,
-        ONE_SET.thresholds['nats'],
-    )
 
 
 def _lowest(roles: Groups) -> Measured:
@@ -127,7 +162,7 @@ def _lowest(roles: Groups) -> Measured:
         raise Undecided('curves were measured on different windows')
     names = list(told_apart({g.name: g.label for g in groups}).values())
     measured: dict[str, Any] = {}
-    for measure in ('loss_window', 'loss_tail'):
+    for measure in (WINDOW, TAIL):
         losses = np.stack([getattr(g, measure).mean(axis=0) for g in groups])
         order = np.argsort(losses, axis=0, kind='stable')
         low = np.take_along_axis(losses, order, axis=0)
@@ -145,47 +180,51 @@ def _lowest(roles: Groups) -> Measured:
     return measured, None, (number(place, best.loss_window[:, far], 'nats'),)
 
 
+def less(claim: str, value: Less, bound: Bound, what: str) -> Rule[Groups]:
+    """The rule that one loss less another lies on a side of a limit."""
+    return Rule(claim, value.said, Every(value, bound, what))
+
+
 RULES: tuple[Rule[Groups], ...] = (
-    Rule(
-        HEADSCALE_HURTS,
-        'HeadScale raises the mean loss of windows of length L, for every search; a difference of '
-        f'at most {HEADSCALE_HURTS.thresholds["nats"]} nats decides nothing, and {intervals.RULE}.',
-        _headscale_hurts,
+    less(
+        'headscale_hurts',
+        Less(HEADSCALE, BASE, 1),
+        Bound(ABOVE, 0, 'nats'),
+        'smallest HeadScale - base at L',
+    ),
+    less(
+        'headscale_beats_uniform',
+        Less(HEADSCALE, UNIFORM, SEARCHED),
+        Bound(BELOW, 0, 'nats'),
+        'highest HeadScale - uniform',
     ),
     Rule(
-        HEADSCALE_BEATS_UNIFORM,
-        'At the length of its search HeadScale has a lower mean loss over the window than the best '
-        'uniform multiplier for that length, for every search; a difference of at most '
-        f'{HEADSCALE_BEATS_UNIFORM.thresholds["nats"]} nats decides nothing, and {intervals.RULE}.',
-        _headscale_beats_uniform,
+        'fails_past_searched',
+        'Loss of the last L/2 positions at twice the length of the search less that at the length '
+        'of the search, for every search',
+        Every(_past_searched, Bound(ABOVE, 'nats'), 'smallest rise to twice the length'),
+        (HEADSCALE,),
     ),
     Rule(
-        FAILS_PAST_SEARCHED,
-        'The loss of the last L/2 positions at twice the length of the search exceeds that at the '
-        f'length of the search by more than {FAILS_PAST_SEARCHED.thresholds["nats"]} nats, for '
-        f'every search; {intervals.RULE}.',
-        _fails_past_searched,
+        'log_length_serves_every_length',
+        'Mean loss over the window with log-length less that of the best other curve by means over '
+        'seeds, at every n',
+        Every(_one_set, Bound(BELOW, 'nats'), 'highest log-length - best other'),
+        (LOG_LENGTH, HEADSCALE),
     ),
     Rule(
-        ONE_SET,
-        'At every n the mean loss over the window with log-length is less than '
-        f'{ONE_SET.thresholds["nats"]} nats above that of the best other curve, by means over '
-        f'seeds; {intervals.RULE}.',
-        _one_set,
-    ),
-    Rule(
-        others.LOWEST,
+        'lowest',
         'The lowest mean loss at each length n, over the window and over its last L/2 positions '
         '(means over seeds; at a tie the first curve is named).',
         _lowest,
+        (HEADSCALE,),
     ),
     Rule(
-        LONGER_SEARCH_SERVES_END,
-        'In windows as long as those of a search the last L/2 positions have a lower loss under '
-        'the multipliers of the next longer search, wherever that is longer by a factor of at most '
-        f'{LONGER_SEARCH_SERVES_END.thresholds["factor"]:g} (the paper: 1.125); a difference of at '
-        f'most {LONGER_SEARCH_SERVES_END.thresholds["nats"]} nats decides nothing, and '
-        f'{intervals.RULE}.',
-        _longer_search,
+        'longer_search_serves_end',
+        'Loss of the last L/2 positions of windows as long as those of a search, with the next '
+        f'longer search by a factor of at most {LONGER:g} (the paper: 1.125) less that with the '
+        'search itself',
+        Every(_longer_search, Bound(BELOW, 0, 'nats'), 'at the end, searched at'),
+        _near_searches,
     ),
 )

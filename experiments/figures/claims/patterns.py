@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from experiments.figures.claims import headline
-from experiments.figures.claims.decide import Measured, Rule
-from experiments.figures.claims.intervals import OVER_SEEDS, Interval, stated
-from experiments.figures.claims.margins import all_decide
-from experiments.figures.claims.second_paper import (
-    ATTENDS_LIKE_T5,
-    ATTENDS_UNLIKE_ROTARY,
-    T5_AS_ANOTHER_SEED,
-)
+from experiments.figures.claims.decide import Every, Rule
+from experiments.figures.claims.verdict import ABOVE, BELOW, Bound
 from experiments.figures.read.pattern_distances import Distances
 from experiments.figures.roles import Undecided
 
@@ -24,7 +17,7 @@ PAIRED = 3  # seeds from which pairs of a seed and the next one are different pa
 
 
 @dataclasses.dataclass(frozen=True)
-class Shown:
+class ShownPatterns:
     """Attention distances of every encoding from NoPE that a figure shows, by what is read."""
 
     distances: Mapping[str, Sequence[Distances]]
@@ -36,75 +29,72 @@ class Shown:
             raise Undecided(f'no curve is of the encoding {paper!r}')
         return np.mean(found, axis=0)
 
-    def ratio(self, paper: str, over: str) -> Interval:
+    def ratio(self, paper: str, over: str) -> np.ndarray:
         """Distance of one encoding over that of another, of every seed. Undecided where there is no
         such encoding, or no distance to divide by."""
         above, below = self.by_seed(paper), self.by_seed(over)
         if not np.all(below > 0):
             raise Undecided(f'{over} is at a distance of 0')
-        return Interval.over_seeds(above / below)
+        return above / below
 
     def has(self, paper: str) -> bool:
         return any(d.paper == paper for some in self.distances.values() for d in some)
 
 
-def _nearest(shown: Shown) -> Measured:
+def _nearest(shown: ShownPatterns) -> list[tuple[str, str]]:
     others = [name for name in ('ALiBi', *FAR) if shown.has(name)]
     shown.by_seed('T5')
     if len(others) < 2:
         raise Undecided('fewer than two of ALiBi, Rotary and APE were measured')
-    return _all_above(shown, [(name, 'T5') for name in others], ATTENDS_LIKE_T5.thresholds['ratio'])
+    return [(name, 'T5') for name in others]
 
 
-def _farthest(shown: Shown) -> Measured:
-    pairs = [(far, near) for far in FAR for near in NEAR]
-    return _all_above(shown, pairs, ATTENDS_UNLIKE_ROTARY.thresholds['ratio'])
+def _farthest(shown: ShownPatterns) -> list[tuple[str, str]]:
+    del shown
+    return [(far, near) for far in FAR for near in NEAR]
 
 
-def _as_another_seed(shown: Shown) -> Measured:
+def _as_another_seed(shown: ShownPatterns) -> dict[str, np.ndarray]:
     ratio = shown.ratio('T5', 'NoPE')
-    if len(ratio.by_seed) < PAIRED:
+    if len(ratio) < PAIRED:
         raise Undecided(f'fewer than {PAIRED} seeds: two have one distance between them')
-    decided = ratio.below(T5_AS_ANOTHER_SEED.thresholds['ratio'])
-    name = "T5 / another seed's NoPE"
-    return stated({name: ratio}), decided, (headline.number(f'distance, {name}', ratio),)
+    return {"T5 / another seed's NoPE": ratio}
 
 
-def _all_above(shown: Shown, pairs: Sequence[tuple[str, str]], margin: float) -> Measured:
-    """Whether the first distance of each pair is above the second."""
-    ratios = {f'{far} / {near}': shown.ratio(far, near) for far, near in pairs}
-    decided, numbers = all_decide(
-        'least ratio of distances', ratios, '', lambda ratio: ratio.above(1, margin), highest=False
+def _ratios(pairs: Callable[[ShownPatterns], list[tuple[str, str]]]) -> Every[ShownPatterns]:
+    """Distances of the first encodings over those of the second."""
+    return Every(
+        lambda shown: {f'{far} / {near}': shown.ratio(far, near) for far, near in pairs(shown)},
+        Bound(ABOVE, 1, 'ratio'),
+        'least ratio of distances',
+        '',
+        several=True,
     )
-    return stated(ratios), decided, numbers
 
 
 _DISTANCES = (
     'Distances from NoPE, of each layer the least over pairs of heads, averaged over layers, '
     'lengths and what the figure reads: '
 )
-_LIMIT = (
-    f'; a ratio within {ATTENDS_LIKE_T5.thresholds["ratio"]} of 1 decides nothing, and '
-    f'{OVER_SEEDS}.'
-)
 
-RULES: tuple[Rule[Shown], ...] = (
+RULES: tuple[Rule[ShownPatterns], ...] = (
     Rule(
-        ATTENDS_LIKE_T5,
-        f"{_DISTANCES}T5's is below that of each of ALiBi, Rotary and APE that is shown, two at "
-        f'least{_LIMIT}',
-        _nearest,
+        'nope_attends_like_t5',
+        f"{_DISTANCES}that of each of ALiBi, Rotary and APE that is shown, two at least, over T5's",
+        _ratios(_nearest),
+        ('T5', 'ALiBi', *FAR),
     ),
     Rule(
-        ATTENDS_UNLIKE_ROTARY,
-        f'{_DISTANCES}those of Rotary and APE are above those of T5 and ALiBi{_LIMIT}',
-        _farthest,
+        'nope_attends_unlike_rotary',
+        f'{_DISTANCES}those of Rotary and APE over those of T5 and ALiBi',
+        _ratios(_farthest),
+        (*NEAR, *FAR),
     ),
     Rule(
-        T5_AS_ANOTHER_SEED,
-        f"{_DISTANCES}T5's is less than {T5_AS_ANOTHER_SEED.thresholds['ratio']} times that of "
-        f'NoPE trained with the next of at least {PAIRED} seeds; pairs share models, which the '
-        f'interval does not count, and {OVER_SEEDS}.',
-        _as_another_seed,
+        't5_is_as_near_as_another_seed',
+        f"{_DISTANCES}T5's over that of NoPE trained with the next of at least {PAIRED} seeds; "
+        'pairs share models, which the interval does not count',
+        Every(_as_another_seed, Bound(BELOW, 'ratio'), 'distance', '', several=True),
+        ('T5', 'NoPE'),
     ),
 )

@@ -9,19 +9,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from experiments.figures.claims import intervals, others
-from experiments.figures.claims.catalogue import (
-    BENDS_MEET,
-    BENDS_MOVE,
-    HEADSCALE_BEATS_UNIFORM,
-    HEADSCALE_ENTROPY,
-    HEADSCALE_HURTS_LESS,
-    ONSET,
-    PARITY,
-    UNIFORM_HURTS,
-)
-from experiments.figures.claims.decide import Measured, Rule
+from experiments.figures.claims.catalogue import CLAIMS
+from experiments.figures.claims.decide import Every, Measured, Rule
 from experiments.figures.claims.headline import Number, Numbers, number
+from experiments.figures.claims.verdict import ABOVE, BELOW, NEAR, Bound
 from experiments.figures.read.position_curve import SENSITIVITY, THRESHOLD, PositionCurve
 from experiments.figures.roles import Roles, Shape, Undecided
 
@@ -40,22 +31,36 @@ NAMES: Mapping[str, str] = {BASE: 'NoPE', ROTARY: 'RoPE', NTK: 'RoPE-NTK'}
 Curves = Roles[PositionCurve]
 
 
-def _parity(roles: Curves) -> Measured:
-    nope, rotary = roles[BASE], roles[ROTARY]
-    half, length = nope.train_length / 2, nope.train_length
-    losses = {c.name: c.mean_loss(half, length) for c in (nope, rotary)}
-    difference = losses[nope.name] - losses[rotary.name]
-    measured = {'loss_nats': losses, 'nope_minus_rope_nats': difference}
-    limit = PARITY.thresholds['nats']
-    numbers = (number('NoPE - RoPE', difference, 'nats', (-limit, limit)),)
-    return measured, abs(difference) <= limit, numbers
+ONSETS, FACTOR = CLAIMS['onset'].numbers, CLAIMS['onset'].thresholds['factor']
+MEET, MOVED = CLAIMS['bends_meet'].thresholds, CLAIMS['bends_move'].thresholds['factor']
+Pick = Callable[[Curves], tuple[PositionCurve, PositionCurve]]
+
+
+def _less(
+    pick: Pick,
+    low: float,
+    high: float | None = None,
+    mean: Callable[[PositionCurve, float, float], float] = PositionCurve.mean_loss,
+) -> Callable[[Curves], dict[str, float]]:
+    """Mean over (low L, high L] of one curve less that of another. Without `high` up to the end,
+    from where a negative `low` counts."""
+
+    def find(roles: Curves) -> dict[str, float]:
+        one, other = pick(roles)
+        length, end = one.train_length, int(one.positions[-1])
+        place = (low * length + (end if low < 0 else 0), end if high is None else high * length)
+        if place[0] >= place[1]:
+            raise Undecided('no position beyond L was measured')
+        return {'': mean(one, *place) - mean(other, *place)}
+
+    return find
 
 
 def _onset(roles: Curves) -> Measured:
     as_trained, extended = _as_trained(roles), roles.get(NTK)
     measured: dict[str, dict[str, Any]] = {
         c.name: {
-            'paper': ONSET.numbers[role],
+            'paper': ONSETS[role],
             'onset': {str(t): c.loss_bend(t) for t in SENSITIVITY},
             'first_crossing': {str(t): c.loss_bend(t, sustained=False) for t in SENSITIVITY},
             'noise_nats': c.noise(),
@@ -70,23 +75,16 @@ def _onset(roles: Curves) -> Measured:
             paired = c.loss_bend(beside=extended)
             numbers.append(number(f'{NAMES[role]} beside RoPE-NTK from', paired, 'L'))
 
+    def near_printed(threshold: float, beside: PositionCurve | None) -> bool:
+        onsets = {r: _or_inf(c.loss_bend(threshold, beside=beside)) for r, c in as_trained.items()}
+        near = all(1 / FACTOR <= o / ONSETS[role] <= FACTOR for role, o in onsets.items())
+        return near and (len(onsets) < 2 or onsets[BASE] > onsets[ROTARY])
+
     def as_printed(threshold: float) -> bool | None:
-        alone, beside = (_near_printed(as_trained, threshold, x) for x in (None, extended))
+        alone, beside = (near_printed(threshold, x) for x in (None, extended))
         return alone if alone == beside else None
 
     return measured, _at_every_threshold(as_printed), tuple(numbers)
-
-
-def _near_printed(
-    as_trained: Mapping[str, PositionCurve], threshold: float, beside: PositionCurve | None
-) -> bool:
-    """Whether the onsets by that threshold are near the paper's, and in its order."""
-    onsets = {
-        role: _or_inf(c.loss_bend(threshold, beside=beside)) for role, c in as_trained.items()
-    }
-    factor = ONSET.thresholds['factor']
-    near = all(1 / factor <= o / ONSET.numbers[role] <= factor for role, o in onsets.items())
-    return near and (len(onsets) < 2 or onsets[BASE] > onsets[ROTARY])
 
 
 def _bends_meet(roles: Curves) -> Measured:
@@ -104,11 +102,11 @@ def _bends_meet(roles: Curves) -> Measured:
         numbers.append(number('RoPE-NTK first bend', None if math.isinf(first) else first, 'L'))
 
     def meet(threshold: float) -> bool:
-        limit = BENDS_MEET.thresholds['factor']
+        limit = MEET['factor']
         ratios = [_entropy_over_loss(c, threshold) for c in as_trained.values()]
         near = all(ratio is not None and 1 / limit <= ratio <= limit for ratio in ratios)
-        reach = BENDS_MEET.thresholds['ntk_reach']
-        return near and (extended is None or _first_bend(extended, threshold) > reach)
+        far = MEET['ntk_reach']
+        return near and (extended is None or _first_bend(extended, threshold) > far)
 
     return measured, _at_every_threshold(meet), tuple(numbers)
 
@@ -162,57 +160,6 @@ def _bends_move(roles: Curves) -> Measured:
     return measured, holds, numbers
 
 
-def _uniform_hurts(roles: Curves) -> Measured:
-    base, scaled = roles[BASE], _sharpened(roles, UNIFORM)
-    inside = base.mean_loss(0, base.train_length)
-    changes = {c.name: c.mean_loss(0, c.train_length) - inside for c in scaled}
-    largest = max(scaled, key=lambda c: c.multiplier or 0)
-    change, limit = changes[largest.name], UNIFORM_HURTS.thresholds['nats']
-    numbers = (number('largest multiplier - none over (0, L]', change, 'nats', (limit,)),)
-    return {'change_inside_L_nats': changes}, change > limit, numbers
-
-
-def _headscale_beats_uniform(roles: Curves) -> Measured:
-    heads, uniform = _pair(roles)
-    length, end = heads.train_length, int(heads.positions[-1])
-    marks = sorted({m for m in (length, 2 * length, 4 * length, end) if m <= end})
-    width = length / 4
-    at = {
-        f'{m / length:g} L': heads.mean_loss(m - width, m) - uniform.mean_loss(m - width, m)
-        for m in marks
-    }
-    measured = {
-        'headscale_minus_uniform_nats': at,
-        'mean_to_end_nats': heads.mean_loss(0, end) - uniform.mean_loss(0, end),
-        'labels': [heads.name, uniform.name],
-    }
-    last = at[f'{end / length:g} L']
-    holds = intervals.below(last, 0, HEADSCALE_BEATS_UNIFORM.thresholds['nats'])
-    return measured, holds, (number('HeadScale - uniform at the end', last, 'nats', (0,)),)
-
-
-def _headscale_hurts_less(roles: Curves) -> Measured:
-    heads, uniform = _pair(roles)
-    length = heads.train_length
-    inside = heads.mean_loss(0, length) - uniform.mean_loss(0, length)
-    measured = {'headscale_minus_uniform_nats': inside, 'labels': [heads.name, uniform.name]}
-    holds = intervals.below(inside, 0, HEADSCALE_HURTS_LESS.thresholds['nats'])
-    return measured, holds, (number('HeadScale - uniform over (0, L]', inside, 'nats', (0,)),)
-
-
-def _headscale_entropy(roles: Curves) -> Measured:
-    heads, uniform = _pair(roles)
-    beyond = (heads.train_length, int(heads.positions[-1]))
-    if beyond[1] <= beyond[0]:
-        raise Undecided('no position beyond L was measured')
-    entropies = {c.name: c.mean_entropy(*beyond) for c in (heads, uniform)}
-    difference = entropies[heads.name] - entropies[uniform.name]
-    measured = {'entropy_bits': entropies, 'headscale_minus_uniform_bits': difference}
-    numbers = (number('HeadScale - uniform beyond L', difference, 'bits', (0,)),)
-    holds = intervals.above(difference, 0, HEADSCALE_ENTROPY.thresholds['bits'])
-    return measured, holds, numbers
-
-
 def _ranges(roles: Curves) -> Measured:
     """Loss and entropy by range of positions: a reading, nothing to decide."""
     measured = {}
@@ -247,6 +194,10 @@ def _sharpened(roles: Curves, role: str) -> Sequence[PositionCurve]:
     return found
 
 
+def _largest(scaled: Sequence[PositionCurve]) -> PositionCurve:
+    return max(scaled, key=lambda c: c.multiplier or 0)
+
+
 def _pair(roles: Curves) -> tuple[PositionCurve, PositionCurve]:
     """HeadScale, of several searches the longest, and the uniform multiplier beside it."""
     searches = roles.by_multiple(HEADSCALE)
@@ -265,17 +216,16 @@ def _outward(
     base: PositionCurve, scaled: PositionCurve, threshold: float = THRESHOLD
 ) -> dict[str, bool]:
     """By bend, whether that of `base` is there and that of `scaled` lies further out."""
-    limit = BENDS_MOVE.thresholds['factor']
     pairs = {
         'loss': (base.loss_bend(threshold), scaled.loss_bend(threshold)),
         'entropy': (base.entropy_bend(threshold), scaled.entropy_bend(threshold)),
     }
-    return {what: b is not None and _or_inf(s) > limit * b for what, (b, s) in pairs.items()}
+    return {what: b is not None and _or_inf(s) > MOVED * b for what, (b, s) in pairs.items()}
 
 
 def _moves(name: str, base: PositionCurve, scaled: Sequence[PositionCurve]) -> Numbers:
     """Ratios of bends: under the largest multiplier, over those of the curve without one."""
-    largest = max(scaled, key=lambda c: c.multiplier or 0)
+    largest = _largest(scaled)
     ends = {
         'loss': (base.loss_bend(), largest.loss_bend()),
         'entropy': (base.entropy_bend(), largest.entropy_bend()),
@@ -293,64 +243,90 @@ def _or_inf(position: float | None) -> float:
 _SENSITIVE = f'Not decided where thresholds of {", ".join(f"{t:g}" for t in SENSITIVITY)} disagree.'
 RULES: tuple[Rule[Curves], ...] = (
     Rule(
-        PARITY,
-        'Mean loss over (L/2, L] of NoPE and RoPE differs by at most '
-        f'{PARITY.thresholds["nats"]} nats.',
-        _parity,
+        'parity',
+        'Mean loss over (L/2, L] of NoPE less that of RoPE',
+        Every(
+            _less(lambda roles: (roles[BASE], roles[ROTARY]), 0.5, 1),
+            Bound(NEAR, 'nats'),
+            'NoPE - RoPE',
+            alone=True,
+        ),
+        (BASE, ROTARY),
     ),
     Rule(
-        ONSET,
+        'onset',
         'The loss starts to rise where the paper says, within a factor of '
-        f'{ONSET.thresholds["factor"]}, and where both are drawn that of NoPE later than that of '
-        'RoPE; in multiples of L. The onset is the first position beyond L/2 from which the '
-        f'smoothed loss exceeds its mean over [L/2, L] by {THRESHOLD} nats for L/8 positions. '
-        'Where RoPE-NTK is drawn, whose loss does not rise there, nothing is decided unless the '
-        'excess over its own on the same windows says so too: what is hard in the text is in both. '
-        f'{_SENSITIVE} first_crossing asks for a single position.',
+        f'{FACTOR}, and where both are drawn that of NoPE later than that of RoPE; in multiples of '
+        'L. The onset is the first position beyond L/2 from which the smoothed loss exceeds its '
+        f'mean over [L/2, L] by {THRESHOLD} nats for L/8 positions. Where RoPE-NTK is drawn, whose '
+        'loss does not rise there, nothing is decided unless the excess over its own on the same '
+        f'windows says so too: what is hard in the text is in both. {_SENSITIVE}',
         _onset,
+        (BASE,),
     ),
     Rule(
-        BENDS_MEET,
+        'bends_meet',
         'In multiples of L, the two bends of NoPE and of RoPE as trained, where they are drawn, '
-        f'lie within a factor of {BENDS_MEET.thresholds["factor"]}, and RoPE-NTK, where it is '
-        f'drawn, shows neither bend up to {BENDS_MEET.thresholds["ntk_reach"]:g} L. Entropy bend: '
-        'from where the mean entropy exceeds the line fitted to it against ln i on [L/4, L] (its '
-        f'R^2 is given) by {THRESHOLD} bits for L/8 positions. Loss bend: the onset of claim 2. '
-        f'{_SENSITIVE}',
+        f'lie within a factor of {MEET["factor"]}, and RoPE-NTK, where it is drawn, shows neither '
+        f'bend up to {MEET["ntk_reach"]:g} L. Entropy bend: from where the mean entropy exceeds '
+        'the line fitted to it against ln i on [L/4, L] (its R^2 is given) by '
+        f'{THRESHOLD} bits for L/8 positions. Loss bend: the onset of claim 2. {_SENSITIVE}',
         _bends_meet,
+        (BASE,),
     ),
     Rule(
-        BENDS_MOVE,
-        f'Outward by a factor above {BENDS_MOVE.thresholds["factor"]}: every multiplier above 1 '
-        'moves both bends of NoPE, and none moves a bend of RoPE. Bends as in claims 2 and 3, each '
-        'curve against its own values inside L; none within the positions measured counts as '
-        f'further out. One of the two alone can refute it, and not bear it out. {_SENSITIVE}',
+        'bends_move',
+        f'Outward by a factor above {MOVED}: every multiplier above 1 moves both bends of NoPE, '
+        'and none moves a bend of RoPE. Bends as in claims 2 and 3, each curve against its own '
+        'values inside L; none within the positions measured counts as further out. One of the two '
+        f'alone can refute it, and not bear it out. {_SENSITIVE}',
         _bends_move,
+        (BASE, UNIFORM),
     ),
     Rule(
-        UNIFORM_HURTS,
-        'The largest multiplier raises the mean loss over (0, L] by more than '
-        f'{UNIFORM_HURTS.thresholds["nats"]} nats.',
-        _uniform_hurts,
+        'uniform_hurts',
+        'Mean loss over (0, L] with the largest multiplier less that without one',
+        Every(
+            _less(lambda roles: (_largest(_sharpened(roles, UNIFORM)), roles[BASE]), 0, 1),
+            Bound(ABOVE, 'nats'),
+            'largest multiplier - none over (0, L]',
+            alone=True,
+        ),
+        (BASE, UNIFORM),
     ),
     Rule(
-        HEADSCALE_BEATS_UNIFORM,
-        'HeadScale has the lower loss at the last position: the mean over the L/4 positions up to '
-        f'it. A difference of at most {HEADSCALE_BEATS_UNIFORM.thresholds["nats"]} nats decides '
-        'nothing.',
-        _headscale_beats_uniform,
+        'headscale_beats_uniform',
+        'Mean loss over the last L/4 positions with HeadScale less that with the multiplier',
+        Every(
+            _less(_pair, -0.25),
+            Bound(BELOW, 0, 'nats'),
+            'HeadScale - uniform at the end',
+            alone=True,
+        ),
+        (HEADSCALE, UNIFORM),
     ),
     Rule(
-        HEADSCALE_ENTROPY,
-        'Mean entropy over all positions beyond L is higher with HeadScale. A difference of at '
-        f'most {HEADSCALE_ENTROPY.thresholds["bits"]} bits decides nothing.',
-        _headscale_entropy,
+        'headscale_entropy',
+        'Mean entropy over all positions beyond L with HeadScale less that with the multiplier',
+        Every(
+            _less(_pair, 1, mean=PositionCurve.mean_entropy),
+            Bound(ABOVE, 0, 'bits'),
+            'HeadScale - uniform beyond L',
+            'bits',
+            alone=True,
+        ),
+        (HEADSCALE, UNIFORM),
     ),
-    Rule(others.RANGES, 'Mean loss and entropy by range of positions.', _ranges),
+    Rule('ranges', 'Mean loss and entropy by range of positions.', _ranges),
     Rule(
-        HEADSCALE_HURTS_LESS,
-        'HeadScale has the lower mean loss over (0, L]. A difference of at most '
-        f'{HEADSCALE_HURTS_LESS.thresholds["nats"]} nats decides nothing.',
-        _headscale_hurts_less,
+        'headscale_hurts_less',
+        'Mean loss over (0, L] with HeadScale less that with the multiplier',
+        Every(
+            _less(_pair, 0, 1),
+            Bound(BELOW, 0, 'nats'),
+            'HeadScale - uniform over (0, L]',
+            alone=True,
+        ),
+        (HEADSCALE, UNIFORM),
     ),
 )

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from experiments.figures.claims.decide import Measured, Rule
 from experiments.figures.claims.headline import number
-from experiments.figures.claims.others import EFFECTIVE_LENGTH
 from experiments.figures.read.position_curve import THRESHOLD
 from experiments.figures.read.ruler_panel import RulerPanel
 
@@ -47,7 +46,7 @@ def _effective(panels: Sequence[RulerPanel]) -> Measured:
 
 RULES: tuple[Rule[Sequence[RulerPanel]], ...] = (
     Rule(
-        EFFECTIVE_LENGTH,
+        'effective_length',
         '; '.join(f'{rule}: {text}' for rule, text in RULES_OF_LENGTH.items()) + '.',
         _effective,
     ),

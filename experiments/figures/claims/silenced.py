@@ -1,13 +1,13 @@
-"""Claims about what local heads carry and what heads without position carry."""
+"""Claims about loss and keys without local heads, and without heads that have no position."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
 
+from experiments.figures.claims.catalogue import CLAIMS
 from experiments.figures.claims.decide import Measured, Rule
 from experiments.figures.claims.headline import number
-from experiments.figures.claims.others import GLOBAL_CARRY_KEYS, LOCAL_CARRY_LOSS
 from experiments.figures.roles import Roles, Shape
 
 LOCAL, WITHOUT = 'local', 'nope'
@@ -35,6 +35,7 @@ class Effects:
     groups: Sequence[Effect]
 
 
+LEAST = CLAIMS['global_carry_keys'].thresholds['points']
 Player = tuple[Effect, Effects]
 
 
@@ -54,8 +55,8 @@ def _loss(players: Roles[Player]) -> Measured:
 
 def _keys(players: Roles[Player]) -> Measured:
     local, every = players[LOCAL]
-    far, least = max(local.keys), GLOBAL_CARRY_KEYS.thresholds['points']
-    needed = [effect for effect in every.heads if 100 * effect.keys[far] >= least]
+    far = max(local.keys)
+    needed = [effect for effect in every.heads if 100 * effect.keys[far] >= LEAST]
     others = [effect for effect in needed if effect.silenced[0] not in local.silenced]
     measured = {
         'at': f'{far:g} L',
@@ -72,7 +73,7 @@ def _keys(players: Roles[Player]) -> Measured:
         f'most keys lost at {far:g} L without one',
         max(most, default=None),
         'points',
-        limits=(least,),
+        limits=(LEAST,),
         ends=(-100.0, 100.0),
     )
     return measured, bool(others), (lost,)
@@ -80,15 +81,15 @@ def _keys(players: Roles[Player]) -> Measured:
 
 RULES: tuple[Rule[Roles[Player]], ...] = (
     Rule(
-        LOCAL_CARRY_LOSS,
+        'local_carry_loss',
         'The mean loss rises more without the local heads than without the others, at every length '
         'measured.',
         _loss,
     ),
     Rule(
-        GLOBAL_CARRY_KEYS,
+        'global_carry_keys',
         'There is a head without position encoding, silenced alone, without which at least '
-        f'{GLOBAL_CARRY_KEYS.thresholds["points"]:g} percentage points of keys are lost at the '
+        f'{LEAST:g} percentage points of keys are lost at the '
         'longest length.',
         _keys,
     ),

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from experiments.figures.claims import headline
+from experiments.figures.claims.catalogue import CLAIMS
 from experiments.figures.claims.decide import Measured, Rule
-from experiments.figures.claims.intervals import OVER_SEEDS, Interval, stated
-from experiments.figures.claims.others import TEMPERATURE_CARRIES_TASKS
+from experiments.figures.claims.headline import number
+from experiments.figures.claims.intervals import Interval, stated
+from experiments.figures.claims.verdict import ABOVE, OVER_SEEDS, Bound
 from experiments.figures.read.encoding_tasks.scores import Score
 from experiments.figures.roles import Undecided
 
@@ -18,7 +19,7 @@ BASE, SEARCHED, OTHER = ROLES = ('base', 'searched', 'other')
 
 
 @dataclasses.dataclass(frozen=True)
-class Shown:
+class ShownTemperatures:
     """Content of a figure: scores of every task, the role of each label, and by task the length of
     the longest examples of the searches."""
 
@@ -41,29 +42,35 @@ class Shown:
         return np.mean([self.beyond(score) for score in every], axis=0)
 
 
-def _carries(shown: Shown) -> Measured:
+LEAST = CLAIMS['temperature_carries_tasks'].thresholds['points']
+
+
+def _carries(shown: ShownTemperatures) -> Measured:
     bases, searched = shown.labelled(BASE), shown.labelled(SEARCHED)
     if len(bases) != 1 or not searched:
         raise Undecided('there is no searched curve beside one base')
     base = shown.mean(bases[0])
     margins = {
-        f'{label} - {bases[0]}': Interval.over_seeds(100 * (shown.mean(label) - base))
+        f'{label} - {bases[0]}': Interval.of(100 * (shown.mean(label) - base), several=True)
         for label in searched
     }
-    limit = TEMPERATURE_CARRIES_TASKS.thresholds['points']
-    verdicts = {name: interval.above(limit) for name, interval in margins.items()}
+    verdicts = {name: Bound(ABOVE, LEAST).holds(found) for name, found in margins.items()}
     holds = next(found for found in (True, None, False) if found in verdicts.values())
-    deciding = {name: margins[name] for name, found in verdicts.items() if found is holds}
-    numbers = headline.decisive('greatest gain beyond the search', deciding, 'points', highest=True)
-    return stated(margins), holds, numbers
+    best = max(
+        (name for name, found in verdicts.items() if found is holds),
+        key=lambda name: margins[name].mean,
+    )
+    what = f'greatest gain beyond the search, {best}'
+    return stated(margins), holds, (number(what, margins[best], 'points'),)
 
 
-RULES: tuple[Rule[Shown], ...] = (
+RULES: tuple[Rule[ShownTemperatures], ...] = (
     Rule(
-        TEMPERATURE_CARRIES_TASKS,
+        'temperature_carries_tasks',
         'Exact match over all examples longer than those of the search, mean over tasks: with one '
         'of the searched temperatures it is above that of the model as trained by more than '
-        f'{TEMPERATURE_CARRIES_TASKS.thresholds["points"]:g} points; {OVER_SEEDS}.',
+        f'{LEAST:g} points; {OVER_SEEDS}.',
         _carries,
+        (BASE, SEARCHED),
     ),
 )

@@ -56,7 +56,7 @@ def draw(given: FigureInput) -> FigureOutput:
         _picture(found),
         [row for some in found.values() for d in some for row in _rows(d)],
         _caption(given, found),
-        decide(claims.RULES, claims.Shown(found)),
+        decide(claims.RULES, claims.ShownPatterns(found)),
         runs_of(given, [name for d in every for name in d.names]),
         _markdown(found),
     )

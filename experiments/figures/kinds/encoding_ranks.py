@@ -43,7 +43,7 @@ def draw(given: FigureInput) -> FigureOutput:
         _picture(found, ranked),
         written.rows(found, ranked),
         captions.caption(given, found, ranked),
-        decide(claims.RULES, claims.Shown(found, _of_paper(found))),
+        decide(claims.RULES, claims.ShownEncodings(found, _of_paper(found))),
         runs_of(given, names),
         written.markdown(found, ranked),
     )

@@ -40,7 +40,7 @@ def draw(given: FigureInput) -> FigureOutput:
         _picture(found),
         written.rows(found),
         _caption(given, found),
-        decide(claims.RULES, claims.Shown(found)),
+        decide(claims.RULES, claims.ShownFormats(found)),
         runs_of(given, [name for cell in cells for name in cell.score.names]),
         written.markdown(found),
     )

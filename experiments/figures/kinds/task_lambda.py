@@ -16,7 +16,7 @@ from experiments.figures.base import (
 )
 from experiments.figures.claims import task_lambda as claims
 from experiments.figures.claims.decide import decide
-from experiments.figures.claims.task_lambda import ROLES, Shown
+from experiments.figures.claims.task_lambda import ROLES, ShownTemperatures
 from experiments.figures.kinds.encoding_tasks import accuracy_axes
 from experiments.figures.kinds.encoding_tasks import captions as task_captions
 from experiments.figures.look import mpl, style
@@ -57,7 +57,9 @@ def draw(given: FigureInput) -> FigureOutput:
     every = [scores.read(given, curve) for curve in given.options['curves']]
     found = scores.by_task(given, every)
     roles = {curve['label']: curve['role'] for curve in given.options['curves']}
-    shown = Shown(found, roles, {task: _until(given, task, some) for task, some in found.items()})
+    shown = ShownTemperatures(
+        found, roles, {task: _until(given, task, some) for task, some in found.items()}
+    )
     return FigureOutput(
         given.name,
         _picture(shown),
@@ -90,7 +92,7 @@ def _until(given: FigureInput, task: str, some: Sequence[Score]) -> int:
     return until
 
 
-def _picture(shown: Shown) -> mpl.Figure:
+def _picture(shown: ShownTemperatures) -> mpl.Figure:
     count = len(shown.scores)
     rows = math.ceil(count / COLUMNS)
     figure = style.new_figure(11.0, 0.9 + 2.9 * rows)
@@ -107,7 +109,7 @@ def _picture(shown: Shown) -> mpl.Figure:
     return figure
 
 
-def _rows(shown: Shown) -> list[dict[str, Any]]:
+def _rows(shown: ShownTemperatures) -> list[dict[str, Any]]:
     """One row a record and length, each with the accuracy beyond the lengths of the searches."""
     return [
         {
@@ -129,7 +131,7 @@ def _rows(shown: Shown) -> list[dict[str, Any]]:
     ]
 
 
-def _caption(given: FigureInput, shown: Shown) -> str:
+def _caption(given: FigureInput, shown: ShownTemperatures) -> str:
     first = next(iter(shown.scores.values()))
     count = len(first[0].seeds)
     seeds = 'one seed' if count == 1 else f'mean of {count} seeds, bands from lowest to highest'

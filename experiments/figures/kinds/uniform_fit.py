@@ -15,7 +15,7 @@ from experiments.figures.base import (
     runs_of,
 )
 from experiments.figures.claims import fits as claims
-from experiments.figures.claims.catalogue import UNIFORM_HURTS
+from experiments.figures.claims.catalogue import CLAIMS
 from experiments.figures.claims.decide import decide
 from experiments.figures.look import captions, mpl, style
 from experiments.figures.read import curves, position_curve, positions_known
@@ -23,7 +23,7 @@ from experiments.figures.read.fit_panel import FitPanel
 from nope.records import Records
 
 MEANS = True
-LARGE = UNIFORM_HURTS.numbers['large']  # the paper's largest multiplier
+LARGE = CLAIMS['uniform_hurts'].numbers['large']  # the paper's largest multiplier
 check_known = positions_known.beyond_l
 OPTIONS = {'panels'}
 MEASURES = {

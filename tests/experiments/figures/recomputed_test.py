@@ -4,7 +4,6 @@ made-up numbers, which turn every verdict, and of the committed results."""
 from __future__ import annotations
 
 import dataclasses
-import functools
 import json
 import pathlib
 
@@ -232,41 +231,6 @@ def test_several_seeds_of_curves_by_position_are_decided_as_their_numbers_say(
     found.pop('bends_move', None)  # found for one seed and not measured for another
     assert {'parity', 'uniform_hurts', 'headscale_hurts_less'} <= set(found)
     agree(found, said)
-
-
-@pytest.mark.parametrize('apart', [0.0, 0.5, 3.0])
-def test_several_seeds_of_multipliers_by_head_are_decided_as_their_numbers_say(apart, tmp_path):
-    given = INPUTS['multiplier_entropy']
-    bits = given.records['nope']['entropy'][..., -1]
-    records = of_seeds(dict(given.records), 'multiplier', 0.0)
-    rng = np.random.default_rng(5)
-    for seed in SEEDS:
-        name = f'headscale/{seed}'
-        values = 1.5 - 0.2 * (bits - bits.mean()) + 0.2 * apart * rng.normal(size=bits.shape)
-        held = records[name].measures['multiplier'].values
-        records[name] = moved(records[name], 'multiplier', values - held)
-    rows, said = drawn('multiplier_entropy', dataclasses.replace(given, records=records), tmp_path)
-    agree(recomputed.over_seeds(rows, recomputed.by_head), said)
-
-
-@pytest.mark.parametrize('apart', [0.0, 0.002, 0.01, 0.1])
-def test_several_seeds_of_best_multipliers_are_decided_as_their_numbers_say(apart, tmp_path):
-    records = {}
-    for at, (name, a) in enumerate((('early', 0.30), ('late', 0.44))):
-        tokens = GRIDS[name].attributes['train_tokens']
-        for seed, step in zip(SEEDS, (-1, 0.3, 1), strict=True):
-            slope = a + apart * step * (at + 1)
-            records[f'{name}/{seed}'] = synthetic.grid_records(
-                a=slope,
-                increment=0.005,
-                train_tokens=tokens,
-                seed=int(seed[-1]),
-                run_id=f'{name}-{seed}',
-            )
-    given = dataclasses.replace(INPUTS['uniform_fit'], records=records)
-    rows, said = drawn('uniform_fit', given, tmp_path)
-    decide = functools.partial(recomputed.by_multiplier, L=L, ordered=['early', 'late'])
-    agree(recomputed.over_seeds(rows, decide), said)
 
 
 @pytest.mark.parametrize('scale', [0.0, 0.02, 0.2])

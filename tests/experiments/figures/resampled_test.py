@@ -100,15 +100,6 @@ def test_entropies_are_resampled_too():
         assert 0.01 < number.interval.high - number.interval.low < 0.2
 
 
-def test_numbers_of_lengths_have_intervals_over_windows():
-    given = INPUTS['length_curves']
-    by = {'loss_window': 0.01, 'loss_tail': 0.01}
-    records = {n: spread(r, by, seed=i) for i, (n, r) in enumerate(length_runs(1).items())}
-    found = figures.draw('length_curves', dataclasses.replace(given, records=records)).claims
-    numbers = {c.id: c.numbers for c in found}
-    assert all(n.resampled is not None for n in numbers['headscale_hurts'])
-
-
 @pytest.mark.parametrize(('share', 'shown'), [(0.5, True), (1.0, False)])
 def test_keys_have_intervals_where_resamples_differ(share, shown):
     given = INPUTS['passkey_maps']

@@ -9,8 +9,6 @@ import pytest
 
 from experiments import figures
 from experiments.figures import KINDS, Claim, FigureInput, seeds
-from experiments.figures.base import names_below
-from experiments.figures.read.by_seed import BySeed
 from nope.records import Records
 from tests.experiments.figures.synthetic import (
     INPUTS,
@@ -88,16 +86,10 @@ def test_a_claim_holds_where_it_does_for_every_seed(floors, holds, verdict):
     found = parity(entropy_loss(*floors))
     assert (found.holds, found.verdict) == (holds, verdict)
     assert found.statement.endswith(seeds.STATEMENT)
-    differences = found.measured['nope_minus_rope_nats']
+    differences = found.measured['NoPE - RoPE']
     assert differences['by_seed'] == pytest.approx([1.5 - floor for floor in floors])
     low, high = differences['interval']
     assert low < differences['mean'] < high
-
-
-def test_what_is_missing_for_every_seed_is_not_measured():
-    found = {c.id: c for c in entropy_loss(1.5, 1.5).claims}['headscale_entropy']
-    assert found.verdict == 'not measured' and found.holds is None
-    assert found.measured == {'missing': "no curve has the role 'headscale'"}
 
 
 def test_single_heads_are_shown_of_the_first_seed():
@@ -110,16 +102,6 @@ def test_single_heads_are_shown_of_the_first_seed():
     np.testing.assert_array_equal(drawn[0].get_offsets(), drawn[1].get_offsets())
     assert output.caption.endswith('Shown: seed0 of 2 seeds.')
     assert {row['seed'] for row in output.rows} == {'seed0', 'seed1'}
-
-
-def test_the_fit_of_several_seeds_has_the_mean_of_their_slopes():
-    records = by_seed({'grid': [grid_records(a=a) for a in (0.3, 0.4)]})
-    options = {'panels': [{'record': 'grid', 'title': 'NoPE'}]}
-    output = figures.draw('uniform_fit', FigureInput('fig7', records, options))
-    slope = next(claim for claim in output.claims if claim.id == 'fit_slope')
-    assert slope.measured['NoPE']['by_seed'] == pytest.approx([0.3, 0.4])
-    assert slope.measured['NoPE']['mean'] == pytest.approx(0.35)
-    assert any('0.350' in text.get_text() for text in output.figure.axes[0].get_legend().texts)
 
 
 def test_records_of_different_seeds_are_refused():
@@ -144,16 +126,9 @@ def test_seeds_are_in_the_order_of_their_numbers():
     records |= {f'rope/seed{s}': positions_records(floor=1.5 + s / 10, seed=s) for s in (10, 2)}
     output = figures.draw('entropy_loss', FigureInput('f', records, options))
     assert list(dict.fromkeys(row['seed'] for row in output.rows)) == ['seed2', 'seed10']
-    differences = parity(output).measured['nope_minus_rope_nats']['by_seed']
+    differences = parity(output).measured['NoPE - RoPE']['by_seed']
     assert differences == pytest.approx([-0.2, -1.0])
     assert 'seeds 2 and 10' in output.caption
-
-
-def test_records_below_a_name_are_in_the_order_of_numbers():
-    names = ('a/10/seed1', 'a/9/seed10', 'a/9/seed2', 'b/seed0')
-    given = FigureInput('f', dict.fromkeys(names, positions_records()))
-    assert names_below(given, 'a/') == ['a/10/seed1', 'a/9/seed2', 'a/9/seed10']
-    assert BySeed.of(given, 'a/9').seeds == ('seed2', 'seed10')
 
 
 def fit_by_seed(*r2):

@@ -105,7 +105,7 @@ def draw(given: FigureInput) -> FigureOutput:
         typeset.draw(table),
         tidy(table),
         caption,
-        decide(claims.RULES, claims.Shown(players, corpora)),
+        decide(claims.RULES, claims.ShownAblations(players, corpora)),
         runs_of(given, list(dict.fromkeys(name for row in rows for name in row.names))),
         markdown.write(table, caption),
     )

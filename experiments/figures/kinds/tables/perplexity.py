@@ -118,13 +118,13 @@ def _shown(
     rows: Sequence[PerplexityRow],
     corpora: Sequence[str],
     windows: Sequence[float],
-) -> claims.Shown:
+) -> claims.ShownPerplexity:
     """Values that decide claims: of a method with factors the best one for each window."""
     players = {row.name: row for row in rows if row.variant != ONE_FACTOR}
     roles.check_searched(
         given, claims.HEADSCALE, {name: row.names for name, row in players.items()}
     )
-    return claims.Shown(
+    return claims.ShownPerplexity(
         Roles(given.name, given.options, players, 'row'),
         {row.name: row for row in rows if row.variant == ONE_FACTOR},
         corpora,

@@ -9,54 +9,48 @@ import math
 import numpy as np
 import pytest
 
-from experiments.figures.claims.headline import Number, apart, decisive, line, merged, number
+from experiments.figures.claims.headline import Number, apart, line, merged, number
 from experiments.figures.claims.intervals import Interval
 
-
-def test_a_number_of_one_seed_is_said_with_its_unit_and_without_an_interval():
-    found = number('NoPE - RoPE', 0.17981, 'nats')
-    assert found.said() == 'NoPE - RoPE 0.180 nats'
-    assert (found.stated()['mean'], found.stated()['interval']) == (0.17981, None)
-
-
-def test_a_number_of_several_seeds_has_the_interval_of_its_mean_behind_it():
-    values = np.array([0.1, 0.2, 0.3])
-    found, interval = number('rise', values, 'nats'), Interval.of(values)
-    assert found.said() == f'rise 0.200 nats [{interval.low:.3f}, {interval.high:.3f}]'
-    assert found.stated()['interval'] == [interval.low, interval.high]
-    assert number('rise', interval, 'nats') == found
-
-
-def test_a_number_of_one_seed_is_said_with_the_interval_of_its_resamples():
-    found = dataclasses.replace(number('rise', 0.2, 'nats'), resampled=(0.15, 0.26))
-    assert found.said() == 'rise 0.200 nats [0.150, 0.260 by resamples]'
-    stated = found.stated()
-    assert (stated['interval'], stated['interval_of']) == ([0.15, 0.26], 'resamples')
-    assert Number.from_stated(json.loads(json.dumps(stated))) == found
-    assert dataclasses.replace(found, limits=(0.25,)).open
-    assert 'interval_of' not in number('rise', np.array([0.1, 0.3]), 'nats').stated()
+THREE = np.array([0.1, 0.2, 0.3])
 
 
 @pytest.mark.parametrize(
-    ('value', 'unit', 'said'),
+    ('found', 'said'),
     [
-        (12.34, '%', 'x 12.3 %'),
-        (0.5931, '', 'x 0.59'),
-        (-0.0004, 'nats', 'x 0.000 nats'),
-        (-0.5, 'bits', 'x -0.50 bits'),
-        (None, 'L', 'x: none measured'),
+        (number('NoPE - RoPE', 0.17981, 'nats'), 'NoPE - RoPE 0.180 nats'),
+        (number('rise', THREE, 'nats'), 'rise 0.200 nats [-0.048, 0.448]'),
+        (number('rise', Interval.of(THREE), 'nats'), 'rise 0.200 nats [-0.048, 0.448]'),
+        (number('x', 12.34, '%'), 'x 12.3 %'),
+        (number('x', 0.5931, ''), 'x 0.59'),
+        (number('x', -0.0004, 'nats'), 'x 0.000 nats'),
+        (number('x', -0.5, 'bits'), 'x -0.50 bits'),
+        (number('x', None, 'L'), 'x: none measured'),
+        # The interval of a share ends where shares do.
+        (number('keys', np.array([100.0, 10, 100]), '%'), 'keys 70.0 % [0.0, 100.0]'),
+        (number('keys', np.array([100.0, 10, 100]), 'points'), 'keys 70.0 points [-59.1, 199.1]'),
+        (
+            dataclasses.replace(number('rise', 0.2, 'nats'), resampled=(0.15, 0.26)),
+            'rise 0.200 nats [0.150, 0.260 by resamples]',
+        ),
+        (dataclasses.replace(number('a', 1.0), note='of a kind'), 'a 1.00 (of a kind)'),
+        (number('R^2', np.array([-0.1, 0.9, 0.95]), ends=(-1, 1)), 'R^2 0.58 [-0.89, 1.00]'),
+        (number('R^2', np.array([-0.1, 0.9, 0.95]), ends=(-math.inf, 1)), 'R^2 0.58 [-0.89, 1.00]'),
+        (number('x', np.array([-0.1, 0.9]), ends=(0, math.inf)), 'x 0.40 [0.00, 6.75]'),
     ],
 )
-def test_digits_follow_the_unit(value, unit, said):
-    assert number('x', value, unit).said() == said
+def test_a_number_is_said_with_its_unit_and_interval_and_read_back_as_it_was_written(found, said):
+    """As JSON, which has no infinity."""
+    assert found.said() == said
+    stated = found.stated()
+    assert (stated['interval'] is not None) == ('[' in said)
+    assert stated.get('interval_of') == ('resamples' if 'resamples' in said else None)
+    assert Number.from_stated(json.loads(json.dumps(stated, allow_nan=False))) == found
 
 
-def test_the_interval_of_a_share_ends_where_shares_do():
-    found = np.array([100.0, 10.0, 100.0])
-    shares, points = number('keys', found, '%'), number('keys', found, 'points')
-    assert shares.said() == 'keys 70.0 % [0.0, 100.0]'
-    assert shares.stated()['interval'] == [0, 100]
-    assert points.said() == 'keys 70.0 points [-59.1, 199.1]'
+def test_an_interval_with_a_limit_is_open():
+    found = dataclasses.replace(number('rise', 0.2), resampled=(0.15, 0.26))
+    assert [dataclasses.replace(found, limits=(x,)).open for x in (0.25, 0.27)] == [True, False]
 
 
 def test_a_value_that_some_seeds_lack_has_no_mean():
@@ -77,23 +71,6 @@ def test_a_note_of_some_seeds_is_none_of_all():
             assert line(merged([(n,) for n in seeds])) == f'a 1.00 [1.00, 1.00]{said}'
 
 
-def test_the_decisive_one_of_several_numbers_is_the_highest_or_the_lowest():
-    found = {'2 L': np.array([0.1, 0.3]), '4 L': 0.1, 'lacking': None}
-    assert decisive('rise', found, 'nats', highest=True)[0].what == 'rise, 2 L'
-    assert decisive('rise', found, 'nats', highest=False)[0].what == 'rise, 4 L'
-    assert decisive('rise', {}, 'nats', highest=True) == ()
-
-
 def test_differences_are_those_of_each_seed_where_both_have_as_many():
     np.testing.assert_allclose(apart(np.array([2.0, 3.0]), np.array([1.0, 1.0])), [1, 2])
     np.testing.assert_allclose(apart(np.array([2.0, 3.0]), np.array([1.0])), [1.5])
-
-
-@pytest.mark.parametrize('ends', [None, (-1, 1), (-math.inf, 1), (0, math.inf)])
-def test_a_number_read_back_says_what_the_one_that_was_written_says(ends):
-    """An interval that ends where the number does, too; as JSON, which has no infinity."""
-    wanted = number('R^2', np.array([-0.1, 0.9, 0.95]), ends=ends)
-    wanted = dataclasses.replace(wanted, note='of a kind')
-    text = json.dumps(wanted.stated(), allow_nan=False)
-    found = Number.from_stated(json.loads(text))
-    assert found == wanted and found.said() == wanted.said()

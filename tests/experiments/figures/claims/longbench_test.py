@@ -14,6 +14,7 @@ ROLES = {
     'rotary': 'RoPE',
     'headscale': {2: 'HeadScale 2 L', 4: 'HeadScale 4 L', 9: 'HeadScale 9 L'},
 }
+PAPER = (16.5, 18.3, 18.5, 17.2, 17.0)
 
 
 def claims(means, roles=ROLES) -> dict[str, Claim]:
@@ -28,28 +29,25 @@ def claims(means, roles=ROLES) -> dict[str, Claim]:
 
 
 @pytest.mark.parametrize(
-    ('means', 'nope', 'shortest'),
+    ('means', 'roles', 'nope', 'shortest'),
     [
-        ((16.5, 18.3, 18.5, 17.2, 17.0), True, True),  # the paper's
-        ((18.3, 16.5, 17.0, 17.2, 18.5), False, False),
-        ((16.5, 16.6, 18.5, 17.2, 18.4), None, None),
-        ((16.5, (16.0, 19.0, 18.0), 18.5, 17.2, 17.0), None, True),
+        (PAPER, ROLES, 'holds', 'holds'),
+        ((18.3, 16.5, 17.0, 17.2, 18.5), ROLES, 'does not hold', 'does not hold'),
+        ((16.5, 16.6, 18.5, 17.2, 18.4), ROLES, 'undecided', 'undecided'),
+        (
+            ([16.5] * 3, (16.0, 19.0, 18.0), [18.5] * 3, [17.2] * 3, [17.0] * 3),
+            ROLES,
+            'undecided',
+            'holds',
+        ),
+        (PAPER, {'headscale': {2: 'HeadScale 2 L'}}, 'not measured', 'not measured'),
     ],
 )
-def test_the_mean_of_the_tasks_decides(means, nope, shortest):
-    if isinstance(means[1], tuple):
-        means = tuple(np.broadcast_to(mean, 3) for mean in means)
-    found = claims(means)
-    assert (found['longbench_nope'].holds, found['longbench_shortest'].holds) == (nope, shortest)
-
-
-def test_headlines_give_points():
-    found = claims((16.5, 18.3, 18.5, 17.2, 17.0))
-    assert found['longbench_nope'].headline == 'NoPE - RoPE, mean of 16 tasks 1.8 points'
-    said = 'HeadScale at 2 L - best longer, that at 4 L 1.3 points'
-    assert found['longbench_shortest'].headline == said
-
-
-def test_without_the_roles_nothing_is_decided():
-    found = claims((16.5, 18.3, 18.5, 17.2, 17.0), {'headscale': {2: 'HeadScale 2 L'}})
-    assert {claim.verdict for claim in found.values()} == {'not measured'}
+def test_the_mean_of_the_tasks_decides(means, roles, nope, shortest):
+    found = claims(means, roles)
+    assert found['longbench_nope'].verdict == nope
+    assert found['longbench_shortest'].verdict == shortest
+    if means is PAPER and roles is ROLES:
+        assert found['longbench_nope'].headline == 'NoPE - RoPE, mean of 16 tasks 1.8 points'
+        said = 'HeadScale at 2 L - best longer, that at 4 L 1.3 points'
+        assert found['longbench_shortest'].headline == said

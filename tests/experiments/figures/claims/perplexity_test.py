@@ -2,44 +2,33 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 
 from experiments.figures import KINDS, FigureInput
+from experiments.figures.claims import perplexity
 from experiments.figures.read.tables import paper
 from tests.experiments.figures.synthetic import (
     INPUTS,
-    PERPLEXITY,
     PERPLEXITY_OPTIONS,
     perplexity_records,
     perplexity_runs,
 )
 
-PARITY, HARM, UNIFORM, PAST, BETWEEN, BY_WINDOW, LESS = range(7)
-NUMBERS = [1, 6, 7, 10, 11, None, 7]
+IDS = [rule.id for rule in perplexity.RULES]
+HOLDS, FAILS, OPEN, NOT = 'holds', 'does not hold', 'undecided', 'not measured'
 
 
-def claims(changed=None, **options):
-    """changed: other perplexities, by record; on both corpora, one of them its square root."""
+def claims(changed=None, on=('pg19', 'proof_pile'), **options):
+    """Claims by id. changed: other perplexities, by record; of proof-pile their square root."""
     runs = perplexity_runs(1)
     for name, values in (changed or {}).items():
-        for corpus, power in (('pg19', 1.0), ('proof_pile', 0.5)):
-            runs[f'{name}@{corpus}/seed0'] = perplexity_records(
-                np.array(values) ** power, corpus=corpus
-            )
+        for corpus in on:
+            power = 1.0 if corpus == 'pg19' else 0.5
+            made = perplexity_records(np.array(values) ** power, corpus=corpus)
+            runs[f'{name}@{corpus}/seed0'] = made
     given = FigureInput('f', runs, PERPLEXITY_OPTIONS | options)
-    return KINDS['perplexity_table'].draw(given).claims
-
-
-def test_all_hold_on_these_numbers_and_say_their_thresholds():
-    found = KINDS['perplexity_table'].draw(INPUTS['perplexity_table']).claims
-    assert [claim.number for claim in found] == NUMBERS
-    assert [claim.holds for claim in found] == [True] * 7
-    thresholds = ('0.05', '0.01', '0.01', '0.5', '0.01', '4 L', '0.01')
-    for claim, threshold in zip(found, thresholds, strict=True):
-        assert threshold in claim.statement
+    return {claim.id: claim for claim in KINDS['perplexity_table'].draw(given).claims}
 
 
 def test_the_papers_own_numbers_bear_them_all():
@@ -61,86 +50,71 @@ def test_the_papers_own_numbers_bear_them_all():
     options = {'corpora': PERPLEXITY_OPTIONS['corpora'], 'rows': rows, 'roles': roles}
     output = KINDS['perplexity_table'].draw(FigureInput('f', runs, options))
     assert {row['difference'] for row in output.rows if row['paper'] != '>1000'} == {0.0}
-    assert [(c.number, c.holds) for c in output.claims] == [(n, True) for n in NUMBERS]
+    assert [(c.id, c.verdict) for c in output.claims] == [(name, HOLDS) for name in IDS]
     parity, harm = output.claims[:2]
-    assert parity.measured['nope_minus_rope_nats']['pg19']['mean'] == pytest.approx(0.007, abs=5e-4)
-    changes = [v['pg19']['mean'] for v in harm.measured['change_at_L_nats'].values()]
-    np.testing.assert_allclose(changes, [0.03, 0.26, 0.73], atol=5e-3)
+    assert parity.numbers[0].by_seed == pytest.approx([0.007], abs=5e-4)
+    assert harm.numbers[0].by_seed == pytest.approx([0.73], abs=5e-3)
 
 
 @pytest.mark.parametrize(
-    ('changed', 'index'),
+    ('changed', 'claim', 'verdict'),
     [
-        ({'rope': (13.9, 505, 470, 640)}, PARITY),
-        ({'rope': (16.0, 505, 470, 640)}, PARITY),
-        ({'uniform_1.8': (14.9, 44.0, 70.6, 189.5)}, HARM),
-        ({'headscale_2': (15.9, 15.6, 390.0, 1250.0)}, LESS),
-        ({'headscale_2': (14.9, 17.0, 390.0, 1250.0)}, UNIFORM),
-        ({'headscale_9': (18.6, 19.2, 19.1, 200.0)}, UNIFORM),
-        ({'headscale_4': (16.0, 15.7, 20.6, 22.7)}, PAST),
-        ({'headscale_9': (18.6, 19.2, 19.1, 80.0)}, BETWEEN),
-        ({'headscale_9': (18.6, 19.2, 19.1, 17.0)}, BETWEEN),
-        ({'headscale_9': (18.6, 19.2, 24.5, 31.7)}, BY_WINDOW),
-        ({'headscale_9': (14.3, 19.2, 19.1, 31.7)}, BY_WINDOW),
-        ({'headscale_9': (18.6, 14.7, 19.1, 31.7)}, BY_WINDOW),
+        ({'rope': (13.9, 505, 470, 640)}, 'parity', FAILS),
+        ({'rope': (16.0, 505, 470, 640)}, 'parity', FAILS),
+        ({'uniform_1.8': (14.9, 44.0, 70.6, 189.5)}, 'uniform_hurts', FAILS),
+        ({'headscale_9': (14.3, 19.2, 19.1, 31.7)}, 'headscale_hurts', FAILS),
+        ({'headscale_2': (15.9, 15.6, 390.0, 1250.0)}, 'headscale_hurts_less', FAILS),
+        ({'headscale_2': (14.9, 17.0, 390.0, 1250.0)}, 'headscale_beats_uniform', FAILS),
+        ({'headscale_9': (18.6, 19.2, 19.1, 200.0)}, 'headscale_beats_uniform', FAILS),
+        ({'headscale_4': (16.0, 15.7, 20.6, 22.7)}, 'fails_past_searched', FAILS),
+        ({'headscale_9': (18.6, 19.2, 19.1, 80.0)}, 'between_ntk_and_yarn', FAILS),
+        ({'headscale_9': (18.6, 19.2, 19.1, 17.0)}, 'between_ntk_and_yarn', FAILS),
+        ({'headscale_9': (18.6, 19.2, 24.5, 31.7)}, 'ntk_by_window', FAILS),
+        ({'headscale_9': (14.3, 19.2, 19.1, 31.7)}, 'ntk_by_window', FAILS),
+        ({'headscale_9': (18.6, 14.7, 19.1, 31.7)}, 'ntk_by_window', FAILS),
+        # Losses that are level decide nothing.
+        ({'headscale_2': (15.3, 15.6, 390.0, 1250.0)}, 'headscale_hurts_less', OPEN),
+        ({'headscale_9': (18.6, 19.2, 19.1, 17.6)}, 'between_ntk_and_yarn', OPEN),
+        ({'headscale_9': (14.8, 19.2, 19.1, 31.7)}, 'ntk_by_window', OPEN),
     ],
 )
-def test_each_fails_where_its_numbers_do(changed, index):
-    assert claims(changed)[index].holds is False
-
-
-@pytest.mark.parametrize(
-    ('changed', 'index'),
-    [
-        ({'headscale_2': (15.3, 15.6, 390.0, 1250.0)}, LESS),
-        ({'headscale_9': (18.6, 19.2, 19.1, 17.6)}, BETWEEN),
-        ({'headscale_9': (14.8, 19.2, 19.1, 31.7)}, BY_WINDOW),
-    ],
-)
-def test_losses_that_are_level_decide_nothing(changed, index):
-    assert claims(changed)[index].holds is None
+def test_each_fails_where_its_numbers_do(changed, claim, verdict):
+    assert claims(changed)[claim].verdict == verdict
 
 
 def test_one_corpus_that_disagrees_is_enough():
-    runs = perplexity_runs(1)
-    runs['headscale_9@proof_pile/seed0'] = perplexity_records(
-        (4.3, 4.4, 4.4, 4.1), corpus='proof_pile'
-    )
-    found = KINDS['perplexity_table'].draw(FigureInput('f', runs, PERPLEXITY_OPTIONS)).claims
-    assert found[BETWEEN].holds is False
-    differences = found[BETWEEN].measured['headscale_minus_yarn_nats']
-    assert differences['pg19']['mean'] > 0 > differences['proof_pile']['mean']
+    changed = {'headscale_9': np.array((4.3, 4.4, 4.4, 4.1)) ** 2}
+    found = claims(changed, on=('proof_pile',))['between_ntk_and_yarn']
+    assert found.verdict == FAILS
+    by_corpus = {n.what.rpartition(', ')[2]: n.by_seed[0] for n in found.numbers[2:]}
+    assert by_corpus['pg19'] > 0 > by_corpus['proof_pile']
 
 
 def test_methods_with_factors_count_with_the_best_of_each_window():
-    between = claims()[BETWEEN].measured
-    assert between['window_over_L'] == 8
-    assert between['headscale_minus_ntk_nats']['pg19']['mean'] == pytest.approx(np.log(31.7 / 78.8))
-    by_window = claims()[BY_WINDOW].measured['headscale_minus_ntk_nats']
-    assert by_window['1 L']['pg19']['mean'] == pytest.approx(np.log(18.6 / 14.8))
-    assert by_window['4 L']['pg19']['mean'] == pytest.approx(np.log(19.1 / 23.9))
-    # The one factor for all windows is 8, which is not the best one at 4 L.
-    assert between['with_one_factor_nats']['ntk']['pg19']['mean'] == pytest.approx(
-        np.log(31.7 / 78.8)
-    )
+    found = claims()
+    between, by_window = found['between_ntk_and_yarn'], found['ntk_by_window']
+    assert between.numbers[0].what == 'HeadScale - NTK at 8 L, pg19'
+    assert between.numbers[0].by_seed == pytest.approx([np.log(31.7 / 78.8)])
+    less = by_window.measured['headscale_minus_ntk_nats']
+    assert less['1 L']['pg19']['mean'] == pytest.approx(np.log(18.6 / 14.8))
+    assert less['4 L']['pg19']['mean'] == pytest.approx(np.log(19.1 / 23.9))
 
 
 def test_a_search_is_compared_in_the_longest_windows_within_it():
-    found = claims()
-    target, inside = (found[i].measured['headscale_minus_uniform_nats'] for i in (UNIFORM, LESS))
+    found, corpora = claims(), ('pg19', 'proof_pile')
+    target, inside = (
+        found[name].measured[f'highest HeadScale - uniform{where}']
+        for name, where in (('headscale_beats_uniform', ''), ('headscale_hurts_less', ' at L'))
+    )
     searches = {2: 2, 4: 4, 9: 8}  # length of the search -> of the windows
     assert set(target) == {
-        f'searched at {n} L, at {m} L, {corpus}'
-        for n, m in searches.items()
-        for corpus in ('pg19', 'proof_pile')
+        f'searched at {n} L, at {m} L, {corpus}' for n, m in searches.items() for corpus in corpora
     }
     at_8 = target['searched at 9 L, at 8 L, pg19']['mean']
     assert at_8 == pytest.approx(np.log(31.7 / 189.5))
     assert inside['searched at 9 L, pg19']['mean'] == pytest.approx(np.log(18.6 / 31.2))
-    past = found[PAST].measured['rise_from_tuned_to_twice_nats']
-    assert set(past) == {
-        f'searched at {n} L, {corpus}' for n in (2, 4) for corpus in ('pg19', 'proof_pile')
-    }
+    past = found['fails_past_searched'].measured['smallest rise to twice the length']
+    assert set(past) == {f'searched at {n} L, {corpus}' for n in (2, 4) for corpus in corpora}
     assert past['searched at 4 L, pg19']['mean'] == pytest.approx(np.log(700 / 20.6))
 
 
@@ -149,59 +123,48 @@ def test_seeds_whose_interval_contains_the_limit_decide_nothing():
     for seed, value in enumerate((14.0, 14.9, 15.9)):  # level with NoPE in the mean
         values = (value, 505.0, 470.0, 640.0)
         runs[f'rope@pg19/seed{seed}'] = perplexity_records(values, corpus='pg19', seed=seed)
-    found = KINDS['perplexity_table'].draw(FigureInput('f', runs, PERPLEXITY_OPTIONS)).claims
-    assert found[PARITY].holds is None and found[PARITY].verdict == 'undecided'
+    found = KINDS['perplexity_table'].draw(FigureInput('f', runs, PERPLEXITY_OPTIONS)).claims[0]
+    one, two, three = found.numbers[0].by_seed
+    assert found.verdict == OPEN
+    assert (one - two, two - three) == pytest.approx(np.log((14.9 / 14.0, 15.9 / 14.9)), abs=0.03)
+    every = KINDS['perplexity_table'].draw(INPUTS['perplexity_table']).claims
+    assert {claim.verdict for claim in every} == {HOLDS}
+
+
+MISSING = {'label': 'RoPE', 'paper': 'RoPE', 'missing': 'not trained'}
+NOWHERE = tuple(c | {'missing': 'not there'} for c in PERPLEXITY_OPTIONS['corpora'])
 
 
 @pytest.mark.parametrize(
-    ('role', 'undecided'),
+    ('options', 'lacking'),
     [
-        ('base', [PARITY, HARM]),
-        ('rotary', [PARITY]),
-        ('uniform', [HARM, UNIFORM, LESS]),
-        ('headscale', [UNIFORM, PAST, BETWEEN, BY_WINDOW, LESS]),
-        ('ntk', [BETWEEN, BY_WINDOW]),
-        ('yarn', [BETWEEN]),
+        *(
+            ({'roles': {k: v for k, v in PERPLEXITY_OPTIONS['roles'].items() if k != role}}, names)
+            for role, names in {
+                'base': {'parity', 'uniform_hurts', 'headscale_hurts'},
+                'rotary': {'parity'},
+                'uniform': {'uniform_hurts', 'headscale_beats_uniform', 'headscale_hurts_less'},
+                'headscale': set(IDS) - {'parity', 'uniform_hurts'},
+                'ntk': {'between_ntk_and_yarn', 'ntk_by_window'},
+                'yarn': {'between_ntk_and_yarn'},
+            }.items()
+        ),
+        (
+            {
+                'rows': tuple(
+                    MISSING if row['label'] == 'RoPE' else row for row in PERPLEXITY_OPTIONS['rows']
+                )
+            },
+            {'parity'},
+        ),
+        (
+            {'windows': (1, 2)},
+            {'fails_past_searched', 'between_ntk_and_yarn', 'ntk_by_window'},
+        ),
+        ({'corpora': NOWHERE}, set(IDS)),
     ],
 )
-def test_without_a_role_its_claims_are_undecided(role, undecided):
-    roles = {k: v for k, v in PERPLEXITY_OPTIONS['roles'].items() if k != role}
-    found = claims(roles=roles)
-    assert [i for i, claim in enumerate(found) if claim.holds is None] == undecided
-    for index in undecided:
-        assert found[index].measured == {'missing': f'no row has the role {role!r}'}
-
-
-def test_a_role_whose_row_is_missing_leaves_its_claims_undecided():
-    rows = tuple(
-        {'label': 'RoPE', 'paper': 'RoPE', 'missing': 'not trained'} if r['label'] == 'RoPE' else r
-        for r in PERPLEXITY_OPTIONS['rows']
-    )
-    parity = claims(rows=rows)[PARITY]
-    assert parity.holds is None
-    assert parity.measured == {'missing': "'RoPE' has no perplexity at 1 L on 'pg19'"}
-
-
-def test_windows_and_corpora_that_were_not_measured_leave_claims_undecided():
-    short = claims(windows=(1, 2))
-    assert [claim.holds for claim in short] == [True, True, True, None, None, None, True]
-    assert set(short[UNIFORM].measured['headscale_minus_uniform_nats']) == {
-        f'searched at 2 L, at 2 L, {corpus}' for corpus in ('pg19', 'proof_pile')
-    }
-    assert "no window is near 9 L, where 'HeadScale 9 L'" in short[BETWEEN].measured['missing']
-    nothing = tuple(c | {'missing': 'not there'} for c in PERPLEXITY_OPTIONS['corpora'])
-    assert {claim.holds for claim in claims(corpora=nothing)} == {None}
-
-
-def test_claims_are_means_over_seeds():
-    given = INPUTS['perplexity_table']
-    runs = dict(given.records)
-    for seed, factor in ((0, 0.999), (1, 1.001)):
-        runs[f'rope@pg19/seed{seed}'] = perplexity_records(
-            factor * np.array(PERPLEXITY['nope']), corpus='pg19'
-        )
-        runs[f'nope@pg19/seed{seed}'] = perplexity_records(PERPLEXITY['nope'], corpus='pg19')
-    found = KINDS['perplexity_table'].draw(dataclasses.replace(given, records=runs)).claims[PARITY]
-    difference = found.measured['nope_minus_rope_nats']['pg19']
-    assert difference['mean'] == pytest.approx(-(np.log(0.999) + np.log(1.001)) / 2)
-    assert found.holds is True
+def test_what_lacks_a_role_a_row_a_window_or_a_corpus_is_not_measured(options, lacking):
+    found = claims(**options)
+    assert {name for name, claim in found.items() if claim.verdict == NOT} == lacking
+    assert all('missing' in found[name].measured for name in lacking)

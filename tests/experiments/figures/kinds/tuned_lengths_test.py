@@ -39,16 +39,16 @@ def test_rows_are_the_records(tmp_path):
 def test_claims_hold_as_built():
     works, fails, below, raw = claims()
     assert [c.holds for c in (works, fails, below, raw)] == [True] * 4
-    cost = works.measured['tuned_minus_base_at_L_nats']['PI at 2 L (fair: 200 steps)']
+    cost = works.measured['largest tuned - base at L']['PI at 2 L (fair: 200 steps)']
     assert cost['mean'] == pytest.approx(0.06, abs=0.03)
     assert len(cost['by_seed']) == 2
     # 8 L is the longest length: nothing was measured at twice it.
-    rises = fails.measured['rise_from_tuned_to_twice_nats']
+    rises = fails.measured['smallest rise to twice the length']
     assert {name.split(' (')[0][-3:] for name in rises} == {'2 L', '4 L'}
-    assert below.measured['yarn_minus_pi_nats']['4 L (fair: 200 steps)']['mean'] == (
-        pytest.approx(-0.06)
-    )
-    assert raw.measured['raw_minus_fair_nats']['YaRN at 8 L']['mean'] == pytest.approx(-0.06)
+    less = below.measured['highest YaRN - PI']['4 L (fair: 200 steps)']
+    assert less['mean'] == pytest.approx(-0.06)
+    less = raw.measured['highest raw - fair']['YaRN at 8 L']
+    assert less['mean'] == pytest.approx(-0.06)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_claims_whose_roles_nobody_plays_are_undecided_and_say_so():
     works, *others = claims(panels=only_pi, roles={'pi': 'PI'})
     assert works.holds is True
     assert [c.measured['missing'] for c in others] == [
-        'no curve was measured at twice its tuned length',
+        'nothing was measured for: smallest rise to twice the length',
         "no method or panel has the role 'yarn'",
         "no method or panel has the role 'fair'",
     ]

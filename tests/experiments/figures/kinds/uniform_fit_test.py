@@ -97,4 +97,4 @@ def test_the_best_multiplier_keeps_the_loss_flat_or_does_not(rise, holds):
     )
     found = KINDS['uniform_fit'].draw(given).claims[-1]
     assert (found.id, found.holds) == ('uniform_not_flat', holds)
-    assert found.measured['rise_nats']['rise to 4 L (NoPE)'] == pytest.approx(rise)
+    assert found.measured['rise to 4 L (NoPE)']['mean'] == pytest.approx(rise)

@@ -148,13 +148,9 @@ def test_claims_hold_on_the_papers_numbers():
         {'perplexity': cold[0], 'passkey': 0.3, 'longbench': cold[3]},
     )
     assert [(c.number, c.holds) for c in found] == [(8, True), (None, True)]
-    drops = found[MATTERS].measured['passkey_drop_points']
-    assert {role: drop['mean'] for role, drop in drops.items()} == pytest.approx(
-        {'no_bound': 30, 'no_init': 50}
-    )
-    trade = found[TRADE].measured
-    assert trade['without_minus_full_nats']['pg19']['mean'] == pytest.approx(np.log(25.9 / 30))
-    assert trade['without_minus_full_points']['longbench']['mean'] == pytest.approx(-0.3)
+    drops, trade = ([n.by_seed[0] for n in found[i].numbers] for i in (MATTERS, TRADE))
+    assert drops == pytest.approx([50, 30])
+    assert [trade[0], trade[2]] == pytest.approx([np.log(25.9 / 30), -0.3])
     assert '10 points' in found[MATTERS].statement
 
 
@@ -183,7 +179,7 @@ def test_without_longbench_the_trade_is_decided_by_the_others():
     )
     trade = claims(WORSE, WORSE, rows=rows, missing={'longbench': 'not run'})[TRADE]
     assert trade.holds is True
-    assert set(trade.measured['without_minus_full_points']) == {'passkey'}
+    assert set(trade.measured['scores']) == {'passkey'}
 
 
 @pytest.mark.parametrize(

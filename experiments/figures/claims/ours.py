@@ -1,0 +1,58 @@
+"""Our own claims and readings, which are no paper's: the rule of each states it."""
+
+from __future__ import annotations
+
+from experiments.figures.claims.claim import Claim
+
+CLAIMS = (
+    Claim(
+        'log_length_serves_every_length',
+        'One log-length set serves all lengths',
+        thresholds={'nats': 0.01},
+    ),
+    Claim(
+        'log_square_serves_headscale',
+        'Two numbers serve as HeadScale does',
+        thresholds={'nats': 0.005},
+    ),
+    Claim(
+        'log_square_serves_tail', 'Two numbers serve the end of windows', thresholds={'nats': 0.005}
+    ),
+    Claim(
+        'keeps_loss', 'Split heads keep the loss to 32 L', thresholds={'nats': 0.05, 'multiple': 32}
+    ),
+    Claim(
+        'retrofit_keeps_loss',
+        'Heads split later keep the loss',
+        thresholds={'nats': 0.05, 'multiple': 32},
+    ),
+    Claim('retrofit_in_domain', 'Split later, nothing lost at L', thresholds={'nats': 0.01}),
+    Claim('in_domain', 'Split heads lose nothing at L', thresholds={'nats': 0.01}),
+    Claim(
+        'keys_far',
+        'Split heads repeat a key at 64 L',
+        thresholds={'needles': 1, 'multiple': 64, 'share': 0.99},
+    ),
+    Claim(
+        'keys_four',
+        'Split heads: one of four keys at 16 L',
+        thresholds={'needles': 4, 'multiple': 16, 'share': 0.9},
+    ),
+    Claim('local_carry_loss', 'Local heads carry the loss'),
+    Claim('global_carry_keys', 'Keys need a head without position', thresholds={'points': 10}),
+    Claim(
+        'temperature_carries_tasks',
+        'A searched temperature carries tasks',
+        thresholds={'points': 5},
+    ),
+    Claim('effective_length', 'Effective length on RULER', reading=True),
+    Claim('extension_gains', 'An extension gains beyond L'),
+    Claim('extension_costs', 'An extension costs little inside L', thresholds={'nats': 0.05}),
+    Claim(
+        'extension_reaches',
+        'An extension reads further',
+        thresholds={'nats': 0.1, 'noise_nats': 0.05},
+    ),
+    Claim('ranges', 'Loss by range of positions', reading=True),
+    Claim('lowest', 'Lowest loss at each length', reading=True),
+)
