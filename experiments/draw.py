@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from experiments import figures, history
-from experiments.figures.base import FigureInput
+from experiments.figures.given import FigureInput
 from experiments.homes import check_name
 from experiments.statuses import BAD_INPUT
 from nope import records

@@ -11,7 +11,6 @@ from typing import Any
 
 from experiments.board import page
 from experiments.board.decisions import DISAGREE, NOT_MEASURED, Row
-from experiments.figures.kinds.tables.typeset import width_of
 from experiments.figures.look import mpl, style
 
 TEXT, HEAD = 7.5, 9.0  # points
@@ -128,3 +127,9 @@ def _rule(figure: mpl.Figure, size: tuple[float, float], down: float, width: flo
     y = 1 - down / size[1]
     line = mpl.Line2D(x, (y, y), color=style.GREY, linewidth=width, transform=figure.transFigure)
     figure.add_artist(line)
+
+
+def width_of(text: str, size: float, weight: str = 'normal') -> float:
+    """Inches that a line of text takes."""
+    font = mpl.FontProperties(size=size, weight=weight)
+    return mpl.text_to_path.get_text_width_height_descent(text, font, ismath=False)[0] / 72

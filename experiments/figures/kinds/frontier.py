@@ -9,26 +9,19 @@ from typing import Any
 import numpy as np
 
 from experiments.figures import roles
-from experiments.figures.base import (
-    Claim,
-    FigureInput,
-    FigureOutput,
-    check_options,
-    check_records,
-    runs_of,
-    shared_attribute,
-)
+from experiments.figures.base import Figure, kind
 from experiments.figures.claims import frontier as claims
-from experiments.figures.claims.decide import decide
+from experiments.figures.given import (
+    FigureInput,
+    check_differ,
+    check_options,
+)
 from experiments.figures.look import captions, label_places, length_axes, mpl, style
 from experiments.figures.look.label_places import Line
 from experiments.figures.read import frontier_point, length_group
 from experiments.figures.read.frontier_point import FrontierPoint
 from experiments.figures.roles import Roles
 
-# Attributes that all of its records share.
-SHARED = ('train_length',)
-OPTIONS = {'points', 'times', 'roles'}
 POINT_KEYS = {'label', 'loss', 'keys', 'four'}
 TIMES = 8.0
 COLORS = 'viridis'
@@ -37,57 +30,98 @@ NEAR = 0.15
 MARGIN = 0.12  # of a panel's range, on each side
 
 
-def required(name: str, options: Mapping[str, Any]) -> dict[str, str]:
-    """Prefix of record names, one record a seed below it -> evaluation. ValueError for options
-    that figure `name` of this kind does not have."""
-    check_options(name, options, OPTIONS, ('points',))
-    times = options.get('times', TIMES)
-    if not (isinstance(times, int | float) and math.isfinite(times) and times > 1):
-        raise ValueError(f'figure {name!r}: times must be a multiple of L above 1, got {times!r}')
-    found: dict[str, str] = {}
-    for point in options['points']:
-        check_options(name, point, POINT_KEYS, ('label', 'loss'), 'points')
-        found[f'{point["loss"]}/'] = 'lengths'
-        found |= {f'{point[k]}/': 'passkey' for k in ('keys', 'four') if point.get(k)}
-    labels = [point['label'] for point in options['points']]
-    if len(set(labels)) < len(labels):
-        raise ValueError(f'figure {name!r}: labels of points must differ, got {labels}')
-    roles.check(name, options, roles.parts(claims.ROLES, labels, 'point'))
-    return found
+Points = Sequence[FrontierPoint]
 
 
-@style.styled
-def draw(given: FigureInput) -> FigureOutput:
+@kind('frontier')
+class FrontierFigure(Figure[Points]):
     """Options: points, [{label, loss, keys, four}], each the name of records '<name>/<seed>': loss
     by length, single keys and one of four keys by length, the last two of which may be left out;
     times, the multiple of L on the vertical axis (8); roles of labels (claims/frontier.py). All
     losses are measured at the same lengths: windows of others end at other tokens."""
-    check_records(given, required(given.name, given.options))
-    times = float(given.options.get('times', TIMES))
-    points = _points(given, times)
-    length_group.check_alike(given, [point.loss for point in points])
-    names = [name for point in points for name in point.names]
-    (train_length,) = (shared_attribute(given, names, x) for x in SHARED)
-    token = captions.token_name(given.records[names[0]])
-    return FigureOutput(
-        given.name,
-        _picture(points, times, token),
-        [row for point in points for row in frontier_point.rows(point)],
-        _caption(given, points, times, train_length),
-        decided(given),
-        runs_of(given, names),
-    )
 
+    OPTIONS, NEEDED = ('points', 'times', 'roles'), ('points',)
+    SHARED = ('train_length',)
+    RULES = claims.RULES
+    RESAMPLED = True
 
-def decided(given: FigureInput) -> list[Claim]:
-    """Claims of an input that `draw` accepts."""
-    points = _points(given, float(given.options.get('times', TIMES)))
-    found = Roles(given.name, given.options, {p.label: p for p in points}, 'point')
-    return decide(claims.RULES, found)
+    def needs(self, name: str, options: Mapping[str, Any]) -> dict[str, str]:
+        times = options.get('times', TIMES)
+        if not (isinstance(times, int | float) and math.isfinite(times) and times > 1):
+            raise ValueError(
+                f'figure {name!r}: times must be a multiple of L above 1, got {times!r}'
+            )
+        found: dict[str, str] = {}
+        for point in options['points']:
+            check_options(name, point, POINT_KEYS, ('label', 'loss'), 'points')
+            found[f'{point["loss"]}/'] = 'lengths'
+            found |= {f'{point[k]}/': 'passkey' for k in ('keys', 'four') if point.get(k)}
+        labels = [point['label'] for point in options['points']]
+        check_differ(name, 'labels of points', labels)
+        roles.check(name, options, roles.parts(claims.ROLES, labels, 'point'))
+        return found
 
+    def read(self, given: FigureInput) -> Points:
+        times = float(given.options.get('times', TIMES))
+        points = [frontier_point.read(given, chosen, times) for chosen in given.options['points']]
+        length_group.check_alike(given, [point.loss for point in points])
+        return points
 
-def _points(given: FigureInput, times: float) -> list[FrontierPoint]:
-    return [frontier_point.read(given, chosen, times) for chosen in given.options['points']]
+    def shown(self, given: FigureInput, points: Points) -> Roles[FrontierPoint]:
+        return Roles(given.name, given.options, {p.label: p for p in points}, 'point')
+
+    def picture(self, given: FigureInput, points: Points) -> mpl.Figure:
+        times, token = points[0].times, captions.token_name(given.records[points[0].names[0]])
+        corner = has_corner(points)
+        figure = style.new_figure(12.0 if corner else 7.6, 5.4)
+        panels = figure.subplots(1, 2, squeeze=False)[0] if corner else [figure.subplots()]
+        for axes in panels:
+            _draw_points(axes, points)
+            axes.set_xlabel(f'loss at L (nats per {token})')
+            axes.set_ylabel(f'loss at {times:g} L (nats per {token})')
+        _set_limits(panels[0], points)
+        inside: list[FrontierPoint] = []
+        if corner:
+            _set_limits(panels[1], best(points))
+            inside = [p for p in points if _within(panels[1], p)]
+            panels[0].set_title('all methods')
+            panels[1].set_title(f'methods within {NEAR} nats of the lowest loss at {times:g} L')
+            _frame(panels[0], panels[1])
+        _legend(figure, points, panels)
+        outside = [p for p in points if p not in inside]
+        for axes, labelled in zip(panels, (outside, inside), strict=False):
+            order = [*labelled, *(p for p in points if p not in labelled and _within(axes, p))]
+            places = [(float(p.x.mean()), float(p.y.mean())) for p in order]
+            whiskers = [line for p in order for line in _whiskers(p)]
+            label_places.write(axes, places, [p.label for p in labelled], whiskers)
+        return figure
+
+    def rows(self, given: FigureInput, points: Points) -> list[dict[str, Any]]:
+        return [row for point in points for row in frontier_point.rows(point)]
+
+    def caption(self, given: FigureInput, points: Points) -> str:
+        times, seeds = points[0].times, len(points[0].x)
+        train_length = given.records[points[0].names[0]].attributes['train_length']
+        asked = dict.fromkeys(
+            f'{p.keys.asked}, {p.keys.prompts} prompts a seed' for p in points if p.keys is not None
+        )
+        keys = f' ({"; ".join(asked)})' if asked else ''
+        grey = [p.label for p in points if p.keys is None]
+        sentences = [
+            f'One point a method. Across: mean loss of windows of the training length '
+            f'L = {train_length:,}; up: of windows of {times:g} L that end at the same tokens. On '
+            'the dashed line both are equal, above it loss is lost with length. Colour: share of '
+            f'prompts of {times:g} L that are answered with exactly the key{keys}.',
+            f'Grey: not asked for keys ({"; ".join(grey)}).' if grey else '',
+            'One seed each.'
+            if seeds == 1
+            else f'Means over {seeds} seeds; whiskers: {length_axes.spread()}.',
+            f'Right: the range of the methods within {NEAR} nats of the lowest loss at {times:g} L.'
+            if has_corner(points)
+            else '',
+            captions.sources({p.label: [given.records[name] for name in p.names] for p in points}),
+        ]
+        return ' '.join(sentence for sentence in sentences if sentence)
 
 
 def best(points: Sequence[FrontierPoint]) -> list[FrontierPoint]:
@@ -99,32 +133,6 @@ def best(points: Sequence[FrontierPoint]) -> list[FrontierPoint]:
 def has_corner(points: Sequence[FrontierPoint]) -> bool:
     """True where several methods are near the lowest loss and others, far from it, hide them."""
     return 2 <= len(best(points)) < len(points)
-
-
-def _picture(points: Sequence[FrontierPoint], times: float, token: str) -> mpl.Figure:
-    corner = has_corner(points)
-    figure = style.new_figure(12.0 if corner else 7.6, 5.4)
-    panels = figure.subplots(1, 2, squeeze=False)[0] if corner else [figure.subplots()]
-    for axes in panels:
-        _draw_points(axes, points)
-        axes.set_xlabel(f'loss at L (nats per {token})')
-        axes.set_ylabel(f'loss at {times:g} L (nats per {token})')
-    _set_limits(panels[0], points)
-    inside: list[FrontierPoint] = []
-    if corner:
-        _set_limits(panels[1], best(points))
-        inside = [p for p in points if _within(panels[1], p)]
-        panels[0].set_title('all methods')
-        panels[1].set_title(f'methods within {NEAR} nats of the lowest loss at {times:g} L')
-        _frame(panels[0], panels[1])
-    _legend(figure, points, panels)
-    outside = [p for p in points if p not in inside]
-    for axes, labelled in zip(panels, (outside, inside), strict=False):
-        order = [*labelled, *(p for p in points if p not in labelled and _within(axes, p))]
-        places = [(float(p.x.mean()), float(p.y.mean())) for p in order]
-        whiskers = [line for p in order for line in _whiskers(p)]
-        label_places.write(axes, places, [p.label for p in labelled], whiskers)
-    return figure
 
 
 def _whiskers(point: FrontierPoint) -> list[Line]:
@@ -208,32 +216,3 @@ def _legend(
         label = f'{length_axes.spread()}, {seeds} seeds'
         handles.append(mpl.Line2D([], [], color=style.GREY, linewidth=0.9, label=label))
     figure.legend(handles=handles, loc='outside lower center', ncols=3)
-
-
-def _caption(
-    given: FigureInput, points: Sequence[FrontierPoint], times: float, train_length: int
-) -> str:
-    asked = dict.fromkeys(
-        f'{p.keys.asked}, {p.keys.prompts} prompts a seed' for p in points if p.keys is not None
-    )
-    keys = f' ({"; ".join(asked)})' if asked else ''
-    grey = [p.label for p in points if p.keys is None]
-    sentences = [
-        f'One point a method. Across: mean loss of windows of the training length '
-        f'L = {train_length:,}; up: of windows of {times:g} L that end at the same tokens. On the '
-        'dashed line both are equal, above it loss is lost with length. Colour: share of prompts '
-        f'of {times:g} L that are answered with exactly the key{keys}.',
-        f'Grey: not asked for keys ({"; ".join(grey)}).' if grey else '',
-        _seeds(len(points[0].x)),
-        f'Right: the range of the methods within {NEAR} nats of the lowest loss at {times:g} L.'
-        if has_corner(points)
-        else '',
-        captions.sources({p.label: [given.records[name] for name in p.names] for p in points}),
-    ]
-    return ' '.join(sentence for sentence in sentences if sentence)
-
-
-def _seeds(seeds: int) -> str:
-    if seeds == 1:
-        return 'One seed each.'
-    return f'Means over {seeds} seeds; whiskers: {length_axes.spread()}.'

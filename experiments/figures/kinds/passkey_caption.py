@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from experiments.figures.base import FigureInput
+from experiments.figures.given import FigureInput
 from experiments.figures.look import captions
 from experiments.figures.read.passkey_panel import PasskeyPanel
 from nope.records import Records

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.figures.base import FigureInput
+from experiments.figures.given import FigureInput
 from experiments.figures.read import key_group, length_group
 from experiments.figures.read.key_group import KeyGroup
 from experiments.figures.read.length_group import Group

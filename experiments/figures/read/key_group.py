@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.figures.base import FigureInput
+from experiments.figures.given import FigureInput
 from experiments.figures.read.by_seed import BySeed, index_of
 from nope.records import Records
 

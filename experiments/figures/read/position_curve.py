@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from experiments.figures.read import curves
-from experiments.figures.seeds import BY_SEED
+from experiments.figures.read.pooled import BY_SEED
 from nope.records import Records
 
 # Thresholds of a bend: nats for the loss, bits for the entropy. The middle one decides, the

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from experiments.figures import KINDS, write
-from experiments.figures.base import Claim
+from experiments.figures.claims.decided import Claim
 from nope.records import Measure
 from tests.experiments.figures.synthetic import INPUTS, column, position_runs, rows_of
 

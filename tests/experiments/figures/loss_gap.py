@@ -5,13 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from experiments.figures.base import (
-    FigureInput,
-    FigureOutput,
-    check_options,
-    check_records,
-    runs_of,
-)
+from experiments.figures.base import FigureOutput, runs_of
+from experiments.figures.given import FigureInput, check_options, check_records
 from experiments.figures.look import style
 
 

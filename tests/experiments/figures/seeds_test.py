@@ -9,7 +9,7 @@ import pytest
 
 from experiments import figures
 from experiments.figures import KINDS, Claim, FigureInput, seeds
-from experiments.figures.base import names_below
+from experiments.figures.given import names_below
 from experiments.figures.read.by_seed import BySeed
 from nope.records import Records
 from tests.experiments.figures.synthetic import (

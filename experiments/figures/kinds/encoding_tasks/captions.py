@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from experiments.figures.base import FigureInput
+from experiments.figures.given import FigureInput
 from experiments.figures.look import natural
 from experiments.figures.read.encoding_tasks import released
 from experiments.figures.read.encoding_tasks.ranks import Ranks

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments.figures.read.tables.table import Cell, Column, Row, Table, number, paper_text
+from experiments.figures.read.tables.table import Cell, Column, Table, TableRow, number, paper_text
 
 
 def write(table: Table, caption: str) -> str:
@@ -40,7 +40,7 @@ def _line(cells: list[str]) -> str:
     return f'| {" | ".join(cells)} |'
 
 
-def _cells(table: Table, row: Row) -> list[str]:
+def _cells(table: Table, row: TableRow) -> list[str]:
     pairs = zip(table.columns, row.cells, strict=True)
     return [*map(_text, row.shown), *(_cell(table, column, cell) for column, cell in pairs)]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from experiments.figures.base import FigureInput
 from experiments.figures.claims.ablations import AblationRow
+from experiments.figures.given import FigureInput
 from experiments.figures.look import captions
 from experiments.figures.read.tables import paper, perplexity_rows
 from experiments.figures.read.tables.perplexity_rows import LONGPPL, PerplexityRow

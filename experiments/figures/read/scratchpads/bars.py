@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.figures.base import FigureInput
+from experiments.figures.given import FigureInput
 from experiments.figures.read.by_seed import BySeed
 from experiments.figures.read.encoding_tasks import curves, ranks, scores
 from experiments.figures.read.encoding_tasks.scores import Score

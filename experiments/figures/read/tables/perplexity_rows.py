@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.figures.base import FigureInput, names_below
+from experiments.figures.given import FigureInput, names_below
 from experiments.figures.read.by_seed import of_models
 from experiments.figures.read.tables.options import Options
 from experiments.figures.roles import Undecided

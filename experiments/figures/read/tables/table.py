@@ -58,7 +58,7 @@ class Column:
 
 
 @dataclasses.dataclass(frozen=True)
-class Row:
+class TableRow:
     """shown: texts in front of the cells, one for each of the table's headings. facts: further
     columns of the CSV."""
 
@@ -71,7 +71,7 @@ class Row:
 @dataclasses.dataclass(frozen=True)
 class RowGroup:
     title: str
-    rows: tuple[Row, ...]
+    rows: tuple[TableRow, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Table:
                     )
 
     @property
-    def rows(self) -> tuple[Row, ...]:
+    def rows(self) -> tuple[TableRow, ...]:
         return tuple(row for group in self.groups for row in group.rows)
 
     @property
@@ -113,9 +113,11 @@ def measured(values: np.ndarray, paper: Printed, facts: Mapping[str, Any] | None
     return Cell(float(np.mean(values)), paper, '', spread, len(values), facts or {})
 
 
-def grouped(rows: Iterator[tuple[str, Row]] | list[tuple[str, Row]]) -> tuple[RowGroup, ...]:
+def grouped(
+    rows: Iterator[tuple[str, TableRow]] | list[tuple[str, TableRow]],
+) -> tuple[RowGroup, ...]:
     """Rows by the title that stands before each, titles in the order of their first row."""
-    groups: dict[str, list[Row]] = {}
+    groups: dict[str, list[TableRow]] = {}
     for title, row in rows:
         groups.setdefault(title, []).append(row)
     return tuple(RowGroup(title, tuple(found)) for title, found in groups.items())

@@ -9,7 +9,7 @@ import pytest
 
 from configs.temperatures import laws as config
 from experiments.figures import KINDS, FigureInput
-from experiments.figures.base import Claim
+from experiments.figures.claims.decided import Claim
 from experiments.figures.claims import laws
 from experiments.figures.claims.catalogue import CLAIMS
 from nope.records import Measure

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from experiments.figures import KINDS, draw
-from experiments.figures.base import FigureInput, FigureOutput
+from experiments.figures.base import FigureOutput
+from experiments.figures.given import FigureInput
 from tests.experiments.figures import synthetic
 
 

@@ -7,7 +7,8 @@ import dataclasses
 import pytest
 
 from experiments.figures import KINDS
-from experiments.figures.base import FigureInput, FigureOutput
+from experiments.figures.base import FigureOutput
+from experiments.figures.given import FigureInput
 from tests.experiments.figures import synthetic
 
 

@@ -11,7 +11,8 @@ import pytest
 from matplotlib import colors as mpl_colors
 
 from experiments.figures import KINDS
-from experiments.figures.base import Claim, FigureInput
+from experiments.figures.claims.decided import Claim
+from experiments.figures.given import FigureInput
 from experiments.figures.kinds.scratchpads import written
 from experiments.figures.read.scratchpads import bars, formats
 from tests.experiments.figures.synthetic import (

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from experiments.figures import KINDS
-from experiments.figures.base import Claim, FigureInput
+from experiments.figures.claims.decided import Claim
+from experiments.figures.given import FigureInput
 from tests.experiments.figures import synthetic
 
 
