@@ -52,7 +52,7 @@ def write_inputs(
 
 
 def draw(folder: pathlib.Path) -> pathlib.Path:
-    """Draws the figure of `folder`; returns the PNG's path.
+    """Draws the figure of `folder`; returns the path of its PNG, or of a table's HTML.
 
     ValueError where the folder is no figure's, or where its records are missing.
     """
@@ -67,8 +67,9 @@ def draw(folder: pathlib.Path) -> pathlib.Path:
                 f'{(folder / relative).resolve()}'
             ) from error
     given = FigureInput(inputs['name'], found, inputs['options'])
-    figures.write(figures.draw(inputs['kind'], given), folder)
-    return folder / f'{inputs["name"]}.png'
+    output = figures.draw(inputs['kind'], given)
+    figures.write(output, folder)
+    return folder / f'{inputs["name"]}.{"html" if output.figure is None else "png"}'
 
 
 def redraw(folder: pathlib.Path) -> pathlib.Path:

@@ -12,7 +12,7 @@ import io
 import json
 import pathlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from experiments.figures.given import (
     shared_attribute,
 )
 from experiments.figures.look import mpl, style
+from experiments.figures.look.web import html_of
 from nope.runtime.files import write_bytes, write_text
 
 # Pictures that are written. matplotlib drops a metadata entry that is None; by default it would
@@ -79,7 +80,7 @@ class Figure(Generic[D]):
 
     OPTIONS: Collection[str] = ()
     NEEDED: Collection[str] = ()
-    MEASURES: Measures = MEASURES
+    MEASURES: ClassVar[Measures] = MEASURES
     SHARED: tuple[str, ...] = ()
     RULES: Sequence[Rule[Any]] = ()
     MEANS = False
@@ -162,19 +163,29 @@ def kind(name: str) -> Callable[[type[F]], type[F]]:
 
 
 def write(output: FigureOutput, folder: pathlib.Path) -> None:
-    """Writes <name>.png, <name>.pdf, <name>.csv, where there is a text <name>.md, caption.txt
-    and, last, summary.json.
+    """Writes <name>.png and <name>.pdf, or <name>.html of a table; <name>.csv; where there is a
+    text <name>.md; caption.txt and, last, summary.json.
 
     The same output gives the same bytes (no dates in the metadata), and each file appears
     whole or not at all.
     """
-    for kind in METADATA:
-        write_bytes(folder / f'{output.name}.{kind}', rendered(output.figure, kind))
+    if output.figure is None:
+        head = f'<!doctype html>\n<meta charset="utf-8">\n<title>{output.name}</title>\n'
+        write_text(folder / f'{output.name}.html', f'{head}{html_of(output.markdown)}\n')
+    else:
+        for ending in METADATA:
+            write_bytes(folder / f'{output.name}.{ending}', rendered(output.figure, ending))
     write_text(folder / f'{output.name}.csv', csv_text(output.rows))
     if output.markdown:
         write_text(folder / f'{output.name}.md', output.markdown)
     write_text(folder / 'caption.txt', output.caption + '\n')
-    write_text(folder / 'summary.json', _summary(output))
+    summary = {
+        'figure': output.name,
+        'caption': output.caption,
+        'runs': dict(output.runs),
+        'claims': [plain(claim.stated()) for claim in output.claims],
+    }
+    write_text(folder / 'summary.json', json.dumps(summary, indent=2, allow_nan=False) + '\n')
 
 
 def rendered(figure: mpl.Figure, kind: str, dpi: float = style.DPI) -> bytes:
@@ -192,16 +203,6 @@ def csv_text(rows: list[dict[str, Any]]) -> str:
     writer.writeheader()
     writer.writerows(rows)
     return stream.getvalue()
-
-
-def _summary(output: FigureOutput) -> str:
-    summary = {
-        'figure': output.name,
-        'caption': output.caption,
-        'runs': dict(output.runs),
-        'claims': [plain(claim.stated()) for claim in output.claims],
-    }
-    return json.dumps(summary, indent=2, allow_nan=False) + '\n'
 
 
 def plain(value: Any) -> Any:

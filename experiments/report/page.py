@@ -29,7 +29,7 @@ from experiments.report import (
     workfolder,
 )
 from experiments.report.heads import HeadGrid
-from experiments.report.pairs import SIDES, Pair, paired
+from experiments.report.pairs import SIDES, Beside, paired
 from experiments.report.problems import Problem
 from experiments.report.ranges import LossRow
 from experiments.report.workfolder import WorkFolder
@@ -128,7 +128,7 @@ class LossTable:
 
     title: str
     columns: tuple[tuple[float, str], ...]
-    rows: list[Pair[LossRow]]
+    rows: list[Beside[LossRow]]
 
 
 def _losses(title: str, name: Any, sides: list[list[LossRow]]) -> LossTable:

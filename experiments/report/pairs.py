@@ -21,7 +21,7 @@ class Item(Protocol):
 T = TypeVar('T', bound=Item)
 
 
-class Pair(NamedTuple, Generic[T]):
+class Beside(NamedTuple, Generic[T]):
     """cells: one a folder, None where it has none. note: how they compare; '' of one folder."""
 
     title: str
@@ -44,20 +44,20 @@ class Pair(NamedTuple, Generic[T]):
         return self.note not in ('', 'same')
 
 
-def paired(sides: Sequence[Sequence[T]]) -> list[Pair[T]]:
+def paired(sides: Sequence[Sequence[T]]) -> list[Beside[T]]:
     """Items of one folder, or of two by name, in the order of the first one."""
     if len(sides) == 1:
-        return [Pair(item.names[0], (item,), '') for item in sides[0]]
+        return [Beside(item.names[0], (item,), '') for item in sides[0]]
     first, second = sides
     partners = _partners(first, second)
     others = [second[partners[i]] if i in partners else None for i in range(len(first))]
-    found: list[Pair[T]] = [
-        Pair(item.names[0], (item, other), _note(item, other))
+    found: list[Beside[T]] = [
+        Beside(item.names[0], (item, other), _note(item, other))
         for item, other in zip(first, others, strict=True)
     ]
     taken = set(partners.values())
     alone = [item for i, item in enumerate(second) if i not in taken]
-    return [*found, *(Pair(item.names[0], (None, item), 'only in B') for item in alone)]
+    return [*found, *(Beside(item.names[0], (None, item), 'only in B') for item in alone)]
 
 
 def _partners(first: Sequence[Item], second: Sequence[Item]) -> dict[int, int]:

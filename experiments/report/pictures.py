@@ -12,6 +12,9 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
+from markupsafe import Markup
+
+from experiments.figures.look.web import html_of
 from experiments.report import png
 from experiments.report.problems import UNFIT, Problem, noted
 from experiments.report.workfolder import FigureFolder, WorkFolder, relative
@@ -22,14 +25,15 @@ LONGEST_ALT = 250
 
 @dataclasses.dataclass(frozen=True)
 class Picture:
-    """A figure. png: its file's bytes, b'' where there is none. links: (label, path from the
-    page)."""
+    """A figure. png: its file's bytes, b'' where there is none. table: HTML of its text, '' where
+    there is none. links: (label, path from the page)."""
 
     name: str
     caption: str
     png: bytes
     width: int
     height: int
+    table: Markup
     links: tuple[tuple[str, str], ...]
 
     @property
@@ -38,7 +42,7 @@ class Picture:
 
     @property
     def compared(self) -> Any:
-        return self.caption, self.digest
+        return self.caption, self.digest, self.table
 
     @property
     def digest(self) -> str:
@@ -60,20 +64,25 @@ def pictures(folder: WorkFolder, page: pathlib.Path) -> list[Picture]:
 
 
 def _picture(folder: WorkFolder, figure: FigureFolder, page: pathlib.Path) -> Picture:
-    path = figure.folder / f'{figure.name}.png'
-    data, size = b'', (0, 0)
-    if path.exists():
-        with noted(folder.problems, relative(path, folder.root)):
-            found = path.read_bytes()
+    beside = {
+        kind: figure.folder / f'{figure.name}.{kind}'
+        for kind in ('png', 'html', 'pdf', 'csv', 'md')
+    }
+    data, size, table = b'', (0, 0), ''
+    where = {kind: relative(path, folder.root) for kind, path in beside.items()}
+    if beside['png'].exists():
+        with noted(folder.problems, where['png']):
+            found = beside['png'].read_bytes()
             size, data = png.size_of(found), found
-    else:
+    elif not beside['html'].exists():
         what = 'the figure has not been drawn'
-        folder.problems.append(Problem('missing', relative(path, folder.root), what))
-    beside = [
-        (kind.upper(), figure.folder / f'{figure.name}.{kind}') for kind in ('pdf', 'csv', 'md')
-    ]
-    links = [(kind, _link(file, page)) for kind, file in beside if file.exists()]
-    return Picture(figure.name, figure.caption, data, *size, tuple(links))
+        folder.problems.append(Problem('missing', where['png'], what))
+    if beside['md'].exists():
+        with noted(folder.problems, where['md']):
+            text = beside['md'].read_text(encoding='utf-8').removesuffix('\n')
+            table = html_of(text.removesuffix(figure.caption))
+    links = [(k.upper(), _link(f, page)) for k, f in beside.items() if k != 'png' and f.exists()]
+    return Picture(figure.name, figure.caption, data, *size, Markup(table), tuple(links))
 
 
 def _link(file: pathlib.Path, page: pathlib.Path) -> str:

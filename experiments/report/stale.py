@@ -1,4 +1,4 @@
-"""Figures that do not fit their records: gone, or newer than the picture."""
+"""Figures that do not fit their records: gone, or newer than the figure."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def _of_figure(folder: WorkFolder, figure: FigureFolder) -> list[Problem]:
     where = relative(figure.folder, folder.root)
     readable = {relative(r.folder, folder.root): r.folder for r in folder.recordings}
     problems = []
-    if not (figure.folder / 'summary.json').exists():
+    summary = figure.folder / 'summary.json'  # the last file of a drawing
+    drawn = summary.stat().st_mtime_ns if summary.exists() else None
+    if drawn is None:
         problems.append(Problem('missing', f'{where}/summary.json', 'not there: no claims'))
-    picture = figure.folder / f'{figure.name}.png'
-    drawn = picture.stat().st_mtime_ns if picture.exists() else None
     for name, path in figure.records.items():
         if path not in readable:
             gone = not (folder.root / path).exists()
@@ -28,7 +28,7 @@ def _of_figure(folder: WorkFolder, figure: FigureFolder) -> list[Problem]:
             what = f'its records of {name!r} ({path}) are {state}'
             problems.append(Problem('missing' if gone else 'damaged', where, what))
         elif drawn is not None and _written(readable[path]) > drawn:
-            what = f'its records of {name!r} ({path}) are newer than the picture'
+            what = f'its records of {name!r} ({path}) are newer than the figure'
             problems.append(Problem('stale', where, what))
     return problems
 

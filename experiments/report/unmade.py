@@ -54,7 +54,7 @@ def _rows(
 
 
 def _not_drawn(root: pathlib.Path, name: str, unmade: Sequence[Piece]) -> list[Problem]:
-    if (root / 'figures' / name / f'{name}.png').exists():
+    if (root / 'figures' / name / 'summary.json').exists():
         return []
     failed = sum((root / piece.failed).exists() for piece in unmade)
     what = 'not drawn, though all its pieces are done'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,8 +17,7 @@ from experiments.figures.given import (
     check_differ,
     check_options,
 )
-from experiments.figures.look import captions, label_places, length_axes, mpl, style
-from experiments.figures.look.label_places import Line
+from experiments.figures.look import captions, length_axes, mpl, style
 from experiments.figures.read import frontier_point, length_group
 from experiments.figures.read.frontier_point import FrontierPoint
 from experiments.figures.roles import Roles
@@ -28,6 +28,9 @@ COLORS = 'viridis'
 # Nats above the lowest loss at `times` L up to which methods share a panel of their own.
 NEAR = 0.15
 MARGIN = 0.12  # of a panel's range, on each side
+LEVEL: dict[str, Any] = {'color': style.GREY, 'linestyle': (0, (4, 3)), 'linewidth': 0.9}
+SIDES = ((-1, -1), (-1, 1), (1, 1), (1, -1))  # of a point, for its number
+FRAME: dict[str, Any] = {'edgecolor': style.GREY, 'linewidth': 0.8, 'zorder': 1}
 
 
 Points = Sequence[FrontierPoint]
@@ -73,27 +76,32 @@ class FrontierFigure(Figure[Points]):
     def picture(self, given: FigureInput, points: Points) -> mpl.Figure:
         times, token = points[0].times, captions.token_name(given.records[points[0].names[0]])
         corner = has_corner(points)
-        figure = style.new_figure(12.0 if corner else 7.6, 5.4)
-        panels = figure.subplots(1, 2, squeeze=False)[0] if corner else [figure.subplots()]
-        for axes in panels:
-            _draw_points(axes, points)
+        figure = style.new_figure(12.0 if corner else 7.6, 5.8)
+        panels = figure.subplots(1, 2 if corner else 1, squeeze=False)[0]
+        near = best(points) if corner else []
+        for axes, shown in zip(panels, (points, near), strict=False):
+            # Each has its number once, in the panel where it has room.
+            for point in points:
+                _draw_point(axes, point)
+            chosen = [x for x in enumerate(points, 1) if (x[1] in near) == (shown is near)]
+            _write_numbers(axes, chosen)
+            axes.axline((0, 0), slope=1, zorder=1, **LEVEL)
+            for ends, set_limits in (
+                ([p.x for p in shown], axes.set_xlim),
+                ([p.y for p in shown], axes.set_ylim),
+            ):
+                low, high = np.min(ends), np.max(ends)
+                margin = MARGIN * max(high - low, 0.02)
+                set_limits(low - margin, high + margin)
             axes.set_xlabel(f'loss at L (nats per {token})')
             axes.set_ylabel(f'loss at {times:g} L (nats per {token})')
-        _set_limits(panels[0], points)
-        inside: list[FrontierPoint] = []
         if corner:
-            _set_limits(panels[1], best(points))
-            inside = [p for p in points if _within(panels[1], p)]
             panels[0].set_title('all methods')
             panels[1].set_title(f'methods within {NEAR} nats of the lowest loss at {times:g} L')
-            _frame(panels[0], panels[1])
+            (left, right), (low, high) = panels[1].get_xlim(), panels[1].get_ylim()
+            frame = mpl.Rectangle((left, low), right - left, high - low, fill=False, **FRAME)
+            panels[0].add_patch(frame)
         _legend(figure, points, panels)
-        outside = [p for p in points if p not in inside]
-        for axes, labelled in zip(panels, (outside, inside), strict=False):
-            order = [*labelled, *(p for p in points if p not in labelled and _within(axes, p))]
-            places = [(float(p.x.mean()), float(p.y.mean())) for p in order]
-            whiskers = [line for p in order for line in _whiskers(p)]
-            label_places.write(axes, places, [p.label for p in labelled], whiskers)
         return figure
 
     def rows(self, given: FigureInput, points: Points) -> list[dict[str, Any]]:
@@ -135,84 +143,49 @@ def has_corner(points: Sequence[FrontierPoint]) -> bool:
     return 2 <= len(best(points)) < len(points)
 
 
-def _whiskers(point: FrontierPoint) -> list[Line]:
-    """From the smallest to the largest of several seeds, across and up."""
-    if len(point.x) == 1:
-        return []
+def _draw_point(axes: mpl.Axes, point: FrontierPoint) -> None:
+    """With whiskers from the smallest to the largest of several seeds."""
     x, y = float(point.x.mean()), float(point.y.mean())
-    left, right = float(point.x.min()), float(point.x.max())
-    low, high = float(point.y.min()), float(point.y.max())
-    return [((left, y), (right, y)), ((x, low), (x, high))]
+    for ends in ((point.x, [y] * len(point.x)), ([x] * len(point.y), point.y)):
+        axes.plot(*ends, color=style.GREY, linewidth=0.9, zorder=2)
+    axes.plot(x, y, zorder=3, **_marker(point))
 
 
-def _draw_points(axes: mpl.Axes, points: Sequence[FrontierPoint]) -> None:
-    for point in points:
-        x, y, color = point.x.mean(), point.y.mean(), _color(point)
-        for ends in _whiskers(point):
-            axes.plot(*zip(*ends, strict=True), color=style.GREY, linewidth=0.9, zorder=2)
-        axes.scatter(
-            [x], [y], s=46, color=[color], edgecolors=style.BLACK, linewidths=0.6, zorder=3
-        )
-    axes.axline((0, 0), slope=1, color=style.GREY, linestyle=(0, (4, 3)), linewidth=0.9, zorder=1)
+def _write_numbers(axes: mpl.Axes, points: Sequence[tuple[int, FrontierPoint]]) -> None:
+    """Beside the points; neighbours along x have theirs on different sides."""
+    places = sorted((float(p.x.mean()), float(p.y.mean()), number) for number, p in points)
+    for (x, y, number), (right, up) in zip(places, itertools.cycle(SIDES), strict=False):
+        axes.annotate(
+            *(str(number), (x, y), (4.5 * right, 3 * up)),
+            textcoords='offset points',
+            ha='left' if right > 0 else 'right',
+            va='bottom' if up > 0 else 'top',
+            fontsize=8,
+            zorder=4,
+        ).set_in_layout(False)
 
 
-def _color(point: FrontierPoint) -> Any:
+def _marker(point: FrontierPoint) -> dict[str, Any]:
     share = point.share
-    return style.GREY if share is None else mpl.colormaps[COLORS](float(share.mean()))
-
-
-def _set_limits(axes: mpl.Axes, points: Sequence[FrontierPoint]) -> None:
-    """Around the points with their whiskers; room on the right for labels."""
-    for values, set_limits, right in (
-        ([p.x for p in points], axes.set_xlim, 3 * MARGIN),
-        ([p.y for p in points], axes.set_ylim, MARGIN),
-    ):
-        low, high = np.min(values), np.max(values)
-        span = max(high - low, 0.02)
-        set_limits(low - MARGIN * span, high + right * span)
-
-
-def _within(axes: mpl.Axes, point: FrontierPoint) -> bool:
-    (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
-    return bool(left <= point.x.mean() <= right and low <= point.y.mean() <= high)
-
-
-def _frame(axes: mpl.Axes, zoomed: mpl.Axes) -> None:
-    """The range of the other panel."""
-    (left, right), (low, high) = zoomed.get_xlim(), zoomed.get_ylim()
-    axes.add_patch(
-        mpl.Rectangle(
-            *((left, low), right - left, high - low),
-            fill=False,
-            edgecolor=style.GREY,
-            linewidth=0.8,
-            zorder=1,
-        )
-    )
+    color = style.GREY if share is None else mpl.colormaps[COLORS](float(share.mean()))
+    edge = {'markeredgecolor': style.BLACK, 'markeredgewidth': 0.6}
+    return {'linestyle': 'none', 'marker': 'o', 'markersize': 7, 'color': color, **edge}
 
 
 def _legend(
     figure: mpl.Figure, points: Sequence[FrontierPoint], panels: Sequence[mpl.Axes]
 ) -> None:
     bar = figure.colorbar(mpl.ScalarMappable(mpl.Normalize(0, 100), COLORS), ax=panels, pad=0.02)
-    bar.set_label(f'keys repeated at {points[0].times:g} L (%)')
+    bar.set_label(f'keys repeated at {points[0].times:g} L (%); grey: not asked')
     bar.outline.set_visible(False)
-    level = f'as low at {points[0].times:g} L as at L'
-    look: dict[str, Any] = {'color': style.GREY, 'linestyle': (0, (4, 3)), 'linewidth': 0.9}
-    handles = [mpl.Line2D([], [], label=level, **look)]
-    if any(p.keys is None for p in points):
-        handles.append(
-            mpl.Line2D(
-                *([], []),
-                linestyle='none',
-                marker='o',
-                color=style.GREY,
-                markeredgecolor=style.BLACK,
-                label='not asked for keys',
-            )
-        )
+    handles = [
+        mpl.Line2D([], [], label=f'{number}  {point.label}', **_marker(point))
+        for number, point in enumerate(points, 1)
+    ]
+    handles.append(mpl.Line2D([], [], label=f'as low at {points[0].times:g} L as at L', **LEVEL))
     seeds = len(points[0].x)
     if seeds > 1:
         label = f'{length_axes.spread()}, {seeds} seeds'
         handles.append(mpl.Line2D([], [], color=style.GREY, linewidth=0.9, label=label))
-    figure.legend(handles=handles, loc='outside lower center', ncols=3)
+    columns = 4 if len(panels) > 1 else 3
+    figure.legend(handles=handles, loc='outside lower center', ncols=columns, fontsize=8)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, TypeVar
 
 from experiments.figures.base import Figure
@@ -20,7 +20,8 @@ class EncodingFigure(Figure[D]):
     EVALUATION: of its records. FACTS: those that tell what a record reads.
     """
 
-    OPTIONS = NEEDED = ('curves',)
+    OPTIONS: Collection[str] = ('curves',)
+    NEEDED: Collection[str] = ('curves',)
     EVALUATION = 'exact_match'
     FACTS: tuple[str, ...] = ('task',)
 

@@ -11,7 +11,7 @@ from experiments.figures.read.encoding_tasks import released
 from experiments.figures.read.scratchpads import formats
 from experiments.figures.read.scratchpads.bars import (
     Bars,
-    Cell,
+    FormatScore,
     all_formats,
     all_labels,
     by_encoding,
@@ -77,7 +77,7 @@ def _table(bars: Bars) -> str:
     return ''.join(lines)
 
 
-def _said(cell: Cell, task: str, name: str) -> str:
+def _said(cell: FormatScore, task: str, name: str) -> str:
     ours = ' / '.join(f'{x:.3f}' for x in cell.score.beyond)
     reasoned = '-' if cell.reasoned is None else f'{cell.reasoned.mean():.2f}'
     theirs = _mean(released.with_format(task, cell.score.paper, name))

@@ -50,9 +50,8 @@ class ScoreTable(TableFigure[Rows]):
     ABOUT: str
     ROLES: Mapping[str, Shape]
 
-    def __init__(self) -> None:
-        axes = (self.AXIS,)
-        self.MEASURES = {self.EVALUATION: {'score': axes, 'samples': axes}}
+    def __init_subclass__(cls) -> None:
+        cls.MEASURES = {cls.EVALUATION: dict.fromkeys(('score', 'samples'), (cls.AXIS,))}
 
     def needs(self, name: str, given: Options) -> dict[str, str]:
         options.check_rows(name, given['rows'], (*ROW, *SOURCE), self.PAPER)

@@ -16,7 +16,7 @@ from experiments.figures.read.scratchpads import formats
 
 
 @dataclasses.dataclass(frozen=True)
-class Cell:
+class FormatScore:
     """One format and encoding on one task. parsed, reasoned: [S] shares of the examples beyond L
     whose scratchpad parses and is right in every step; None without a scratchpad."""
 
@@ -32,7 +32,7 @@ class Bars:
 
     task: str
     formats: tuple[str, ...]
-    cells: tuple[tuple[Cell, ...], ...]
+    cells: tuple[tuple[FormatScore, ...], ...]
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -101,14 +101,14 @@ def by_encoding(found: Iterable[Bars], label: str, name: str) -> np.ndarray | No
 def read(given: FigureInput) -> dict[str, Bars]:
     """Task -> its bars, in the order of the curves. ValueError where a task has a format and an
     encoding twice, or formats of one task differ in encodings, seeds or lengths."""
-    found: dict[str, dict[str, list[Cell]]] = {}
+    found: dict[str, dict[str, list[FormatScore]]] = {}
     for curve in given.options['curves']:
         cell = _cell(given, curve)
         found.setdefault(cell.score.task, {}).setdefault(cell.format, []).append(cell)
     return {task: _bars(given, task, some) for task, some in found.items()}
 
 
-def _bars(given: FigureInput, task: str, found: Mapping[str, Sequence[Cell]]) -> Bars:
+def _bars(given: FigureInput, task: str, found: Mapping[str, Sequence[FormatScore]]) -> Bars:
     names = formats.ordered(found)
     first = found[names[0]]
     curves.check_alike(
@@ -121,7 +121,7 @@ def _bars(given: FigureInput, task: str, found: Mapping[str, Sequence[Cell]]) ->
     return Bars(task, tuple(names), tuple(tuple(found[name]) for name in names))
 
 
-def _check_alike(given: FigureInput, cell: Cell, first: Cell) -> None:
+def _check_alike(given: FigureInput, cell: FormatScore, first: FormatScore) -> None:
     for what in ('seeds', 'longest', 'lengths'):
         found, wanted = getattr(cell.score, what), getattr(first.score, what)
         if not np.array_equal(found, wanted):
@@ -132,13 +132,13 @@ def _check_alike(given: FigureInput, cell: Cell, first: Cell) -> None:
             )
 
 
-def _cell(given: FigureInput, curve: Mapping[str, Any]) -> Cell:
+def _cell(given: FigureInput, curve: Mapping[str, Any]) -> FormatScore:
     score, found = scores.read(given, curve), BySeed.of(given, curve['group'])
     name = score.scratchpad
     if name == formats.NONE:
-        return Cell(score, name, None, None)
+        return FormatScore(score, name, None, None)
     weights = np.where(score.lengths > score.longest, score.samples, 0)
     parsed, reasoned = (
         found.stacked(what) @ weights / weights.sum() for what in ('parsed', 'reasoned')
     )
-    return Cell(score, name, parsed, reasoned)
+    return FormatScore(score, name, parsed, reasoned)
