@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
-from markupsafe import Markup
-
 from experiments.figures.look.web import html_of
 from experiments.report import png
 from experiments.report.problems import UNFIT, Problem, noted
@@ -25,16 +23,16 @@ LONGEST_ALT = 250
 
 @dataclasses.dataclass(frozen=True)
 class Picture:
-    """A figure. png: its file's bytes, b'' where there is none. table: HTML of its text, '' where
-    there is none. links: (label, path from the page)."""
+    """A figure. png: its file's bytes, b'' where there is none. links: (label, path from the
+    page). table: HTML of its text, '' where there is none."""
 
     name: str
     caption: str
     png: bytes
     width: int
     height: int
-    table: Markup
     links: tuple[tuple[str, str], ...]
+    table: str = ''
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -82,7 +80,7 @@ def _picture(folder: WorkFolder, figure: FigureFolder, page: pathlib.Path) -> Pi
             text = beside['md'].read_text(encoding='utf-8').removesuffix('\n')
             table = html_of(text.removesuffix(figure.caption))
     links = [(k.upper(), _link(f, page)) for k, f in beside.items() if k != 'png' and f.exists()]
-    return Picture(figure.name, figure.caption, data, *size, Markup(table), tuple(links))
+    return Picture(figure.name, figure.caption, data, *size, tuple(links), table)
 
 
 def _link(file: pathlib.Path, page: pathlib.Path) -> str:

@@ -1,4 +1,4 @@
-"""A kind of figure that is one module and one line of the registry is checked and drawn."""
+"""A kind of figure that is one file and one line of the registry is checked and drawn."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from experiments.specs import identity
 from experiments.workspace import Workspace
 from nope import records
 from tests.experiments import build_test
-from tests.experiments.figures import loss_gap, synthetic
+from tests.experiments.figures import synthetic
+from tests.experiments.figures.loss_gap import LossGapFigure
 
 
 @pytest.fixture(autouse=True)
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(figures.KINDS, 'loss_gap', loss_gap)  # type: ignore[arg-type]
+    monkeypatch.setitem(figures.KINDS, 'loss_gap', LossGapFigure())
 
 
 @pytest.fixture
@@ -93,20 +94,20 @@ def test_the_evaluation_it_asks_for_is_checked(config: ConfigDict) -> None:
         build(config)
 
 
-def test_what_its_module_asks_of_its_records_is_checked_before_training(
+def test_what_it_asks_of_its_records_is_checked_before_training(
     config: ConfigDict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def check_known(name: str, options: dict, known: dict) -> None:
+    def check_known(_, name: str, options: dict, known: dict) -> None:
         raise ValueError(f'figure {name!r}: {options["record"]} reads {known["base"]["length"]}')
 
-    monkeypatch.setattr(loss_gap, 'check_known', check_known, raising=False)
+    monkeypatch.setattr(LossGapFigure, 'check_known', check_known)
     with pytest.raises(ValueError, match=r"^figure 'fig1': base reads 256$"):
         build(config)
-    monkeypatch.delattr(loss_gap, 'check_known')
-    monkeypatch.setattr(loss_gap, 'SHARED', ('train_length',), raising=False)
-    monkeypatch.setattr(
-        loss_gap, 'required', lambda name, options: {'base': 'positions', 'other': 'positions'}
-    )
+    monkeypatch.undo()
+    monkeypatch.setitem(figures.KINDS, 'loss_gap', LossGapFigure())
+    monkeypatch.setattr(LossGapFigure, 'SHARED', ('train_length',))
+    needs = {'base': 'positions', 'other': 'positions'}
+    monkeypatch.setattr(LossGapFigure, 'needs', lambda *_: needs)
     config.runs.shorter = {'train': {'length': 32}, 'init': None}
     config.evals['other'] = {'run': 'shorter', 'times': 4.0}
     with pytest.raises(ValueError, match='compares records of one train_length; it is 32 by'):

@@ -146,8 +146,12 @@ def has_corner(points: Sequence[FrontierPoint]) -> bool:
 def _draw_point(axes: mpl.Axes, point: FrontierPoint) -> None:
     """With whiskers from the smallest to the largest of several seeds."""
     x, y = float(point.x.mean()), float(point.y.mean())
-    for ends in ((point.x, [y] * len(point.x)), ([x] * len(point.y), point.y)):
-        axes.plot(*ends, color=style.GREY, linewidth=0.9, zorder=2)
+    if len(point.x) > 1:
+        for ends in (
+            ([point.x.min(), point.x.max()], [y] * 2),
+            ([x] * 2, [point.y.min(), point.y.max()]),
+        ):
+            axes.plot(*ends, color=style.GREY, linewidth=0.9, zorder=2)
     axes.plot(x, y, zorder=3, **_marker(point))
 
 

@@ -9,8 +9,7 @@ import pytest
 
 from experiments.figures import KINDS, write
 from experiments.figures.claims.decided import Claim
-from nope.records import Measure
-from tests.experiments.figures.synthetic import INPUTS, column, position_runs, rows_of
+from tests.experiments.figures.synthetic import INPUTS, column, measuring, position_runs, rows_of
 
 
 def test_entropy_loss_rows_are_the_records(tmp_path):
@@ -87,8 +86,6 @@ def correlation_claim(**changed: tuple[str, np.ndarray]) -> Claim:
     """The claim of Figure 5 where a measure of a record is another."""
     runs = position_runs()
     for name, (measure, values) in changed.items():
-        old = runs[name].measures
-        measures = {**old, measure: Measure(values, old[measure].axes, '')}
-        runs[name] = dataclasses.replace(runs[name], measures=measures)
+        runs[name] = measuring(runs[name], **{measure: values})
     given = dataclasses.replace(INPUTS['multiplier_entropy'], records=runs)
     return KINDS['multiplier_entropy'].draw(given).claims[0]

@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from experiments.figures.base import FigureOutput, runs_of
-from experiments.figures.given import FigureInput, check_options, check_records
-from experiments.figures.look import style
+import numpy as np
+
+from experiments.figures.base import Figure
+from experiments.figures.given import FigureInput
+from experiments.figures.look import mpl, style
 
 
-def required(name: str, options: Mapping[str, Any]) -> dict[str, str]:
+class LossGapFigure(Figure[np.ndarray]):
     """Options: record, the positions of a model."""
-    check_options(name, options, ('record',), ('record',))
-    return {options['record']: 'positions'}
 
+    OPTIONS = NEEDED = ('record',)
 
-@style.styled
-def draw(given: FigureInput) -> FigureOutput:
-    check_records(given, required(given.name, given.options))
-    record = given.options['record']
-    loss = given.records[record]['loss']
-    gap = loss - loss.min()
-    figure = style.new_figure(4.0, 3.0)
-    figure.subplots().plot(gap)
-    rows = [{'position': i + 1, 'gap': float(value)} for i, value in enumerate(gap)]
-    caption = f'Loss of {record} above its lowest.'
-    return FigureOutput(given.name, figure, rows, caption, [], runs_of(given, [record]))
+    def needs(self, name: str, options: Mapping[str, Any]) -> dict[str, str]:
+        return {options['record']: 'positions'}
+
+    def read(self, given: FigureInput) -> np.ndarray:
+        loss = given.records[given.options['record']]['loss']
+        return loss - loss.min()
+
+    def picture(self, given: FigureInput, gap: np.ndarray) -> mpl.Figure:
+        figure = style.new_figure(4.0, 3.0)
+        figure.subplots().plot(gap)
+        return figure
+
+    def rows(self, given: FigureInput, gap: np.ndarray) -> Iterator[dict[str, Any]]:
+        yield from ({'position': i + 1, 'gap': float(value)} for i, value in enumerate(gap))
+
+    def caption(self, given: FigureInput, gap: np.ndarray) -> str:
+        return f'Loss of {given.options["record"]} above its lowest.'

@@ -19,7 +19,7 @@ from tests.experiments.report import work
 from tests.experiments.report.work import Page
 
 SECTIONS = (
-    *('claims', 'figures', 'heads', 'losses', 'training', 'retrieval', 'provenance', 'problems'),
+    *('figures', 'claims', 'heads', 'losses', 'training', 'retrieval', 'provenance', 'problems'),
 )
 HOSTILE = '<script>alert(1)</script>"\'&<img src=x onerror=alert(2)>'
 

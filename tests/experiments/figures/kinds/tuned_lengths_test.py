@@ -95,13 +95,10 @@ def test_roles_are_of_methods_and_of_panels(role, name, noun):
 
 
 def test_a_tuning_at_another_length_than_the_options_say_is_refused():
-    given = INPUTS['tuned_lengths']
-    given.records['PI_raw_4/seed0'].attributes['tuned_length'] = 128
-    try:
-        with pytest.raises(ValueError, match=r"say 4 L of 'PI_raw_4/seed0', whose tuned_length"):
-            KINDS['tuned_lengths'].draw(given)
-    finally:
-        del given.records['PI_raw_4/seed0'].attributes['tuned_length']
+    given, name = INPUTS['tuned_lengths'], 'PI_raw_4/seed0'
+    other = synthetic.stating(given.records[name], tuned_length=128)
+    with pytest.raises(ValueError, match=r"say 4 L of 'PI_raw_4/seed0', whose tuned_length"):
+        KINDS['tuned_lengths'].draw(synthetic.with_records(given, **{name: other}))
 
 
 def test_the_tuned_length_must_be_measured():
