@@ -18,6 +18,7 @@ from experiments.figures.kinds.encoding_tasks import accuracy_axes
 from experiments.figures.kinds.encoding_tasks import captions as task_captions
 from experiments.figures.kinds.encoding_tasks.figure import EncodingFigure
 from experiments.figures.look import captions, mpl, style
+from experiments.figures.look.web import table_of
 from experiments.figures.read import pattern_distances
 from experiments.figures.read.pattern_distances import TEXT, Distances
 
@@ -101,40 +102,10 @@ class AttentionDistanceFigure(EncodingFigure[Found]):
     def markdown(self, given: FigureInput, found: Found) -> str:
         """Means over seeds and lengths, up to L and beyond; then the numbers of the released code
         and of the paper's figure."""
-        lines = []
-        for what, some in found.items():
-            lines.append(_line([f'{what}, nats', *(d.label for d in some)]))
-            lines.append(_line(['---'] * (1 + len(some))))
-            for beyond in (False, True):
-                sides = [d.side(d.distance, beyond=beyond) for d in some]
-                where = f'{"beyond" if beyond else "up to"} {some[0].longest}'
-                lines.append(_line([f'{where}, all layers', *(_number(x.mean()) for x in sides)]))
-                if beyond:
-                    lines += [
-                        _line(
-                            [f'{where}, layer {i + 1}', *(_number(x[:, i].mean()) for x in sides)]
-                        )
-                        for i in range(sides[0].shape[-1])
-                    ]
-            for beyond in (False, True):
-                where = f'{"beyond" if beyond else "up to"} {some[0].longest}'
-                cells = [_number(d.side(d.nearest, beyond=beyond).mean()) for d in some]
-                lines.append(_line([f"{where}, every head's nearest", *cells]))
-            if all(d.released is not None for d in some):
-                cells = [_number(d.side(d.released, beyond=True).mean()) for d in some
-                         if d.released is not None]  # fmt: skip
-                lines.append(_line([f'beyond {some[0].longest}, as the released code', *cells]))
-            paper = [PAPER.get(d.paper) for d in some]
-            lines.append(
-                _line(
-                    [
-                        'Figure 4 of the paper, SCAN, from short to long',
-                        *('' if p is None else f'{p[0]:g} to {p[1]:g}' for p in paper),
-                    ]
-                )
-            )
-            lines.append('\n')
-        return ''.join(lines).rstrip('\n') + '\n'
+        return '\n'.join(
+            table_of([f'{what}, nats', *(d.label for d in some)], _summary(some))
+            for what, some in found.items()
+        )
 
     def caption(self, given: FigureInput, found: Found) -> str:
         every = [d for some in found.values() for d in some]
@@ -193,8 +164,24 @@ def _number(value: float) -> str:
     return '' if np.isnan(value) else f'{value:.3f}'
 
 
-def _line(cells: Sequence[str]) -> str:
-    return f'| {" | ".join(cells)} |\n'
+def _summary(some: Sequence[Distances]) -> Iterator[list[str]]:
+    """Rows of the table of one input."""
+    inside, beyond = f'up to {some[0].longest}', f'beyond {some[0].longest}'
+    sides = [[d.side(d.distance, beyond=x) for d in some] for x in (False, True)]
+    for where, means in zip((inside, beyond), sides, strict=True):
+        yield [f'{where}, all layers', *(_number(x.mean()) for x in means)]
+    for layer in range(sides[1][0].shape[-1]):
+        means = [_number(x[:, layer].mean()) for x in sides[1]]
+        yield [f'{beyond}, layer {layer + 1}', *means]
+    for where in (inside, beyond):
+        nearest = [d.side(d.nearest, beyond=where == beyond).mean() for d in some]
+        yield [f"{where}, every head's nearest", *map(_number, nearest)]
+    released = [d.side(d.released, beyond=True) for d in some if d.released is not None]
+    if len(released) == len(some):
+        yield [f'{beyond}, as the released code', *(_number(x.mean()) for x in released)]
+    paper = [PAPER.get(d.paper) for d in some]
+    shown = ['' if p is None else f'{p[0]:g} to {p[1]:g}' for p in paper]
+    yield ['Figure 4 of the paper, SCAN, from short to long', *shown]
 
 
 def _models(given: FigureInput, found: Mapping[str, Sequence[Distances]]) -> str:

@@ -17,6 +17,7 @@ from experiments.figures.given import (
 from experiments.figures.kinds.encoding_tasks import captions
 from experiments.figures.kinds.encoding_tasks.figure import EncodingFigure
 from experiments.figures.look import mpl, style
+from experiments.figures.look.web import table_of
 from experiments.figures.read.encoding_tasks import pairs, scores
 from experiments.figures.read.encoding_tasks.pairs import Pair
 from experiments.figures.read.encoding_tasks.released import SOURCE
@@ -98,19 +99,16 @@ class EncodingPairsFigure(EncodingFigure[Compared]):
     def markdown(self, given: FigureInput, data: Compared) -> str:
         """Mean leads of each task and of all, released ones in brackets."""
         _, compared = data
-        tasks = compared[0].tasks
-        head = ['', *tasks, 'mean', 'ahead']
-        lines = [f'| {" | ".join(head)} |\n', f'| {" | ".join(["---"] * len(head))} |\n']
+        rows = []
         for pair in compared:
             cells = [f'{pair.without} - {pair.told}']
-            for task, lead in zip(tasks, pair.leads.mean(axis=1), strict=True):
+            for task, lead in zip(pair.tasks, pair.leads.mean(axis=1), strict=True):
                 both = pair.released(task)
                 cells.append(f'{lead:.3f}' + (f' ({both[0] - both[1]:.2f})' if both else ''))
             paper = _released_lead(pair)
             cells.append(f'{pair.leads.mean():.3f}' + ('' if paper is None else f' ({paper:.2f})'))
-            cells.append(f'{int((pair.leads > 0).sum())} of {pair.leads.size}')
-            lines.append(f'| {" | ".join(cells)} |\n')
-        return ''.join(lines)
+            rows.append([*cells, f'{int((pair.leads > 0).sum())} of {pair.leads.size}'])
+        return table_of(['', *compared[0].tasks, 'mean', 'ahead'], rows)
 
     def caption(self, given: FigureInput, data: Compared) -> str:
         found, compared = data

@@ -1,10 +1,16 @@
-"""Markdown of figures as HTML: tables, paragraphs, bold words and footnotes."""
+"""Tables of figures in Markdown, and their Markdown as HTML."""
 
 from __future__ import annotations
 
 import html
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+
+
+def table_of(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Table in Markdown; cells are Markdown already."""
+    lines = (head, ['---'] * len(head), *rows)
+    return ''.join(f'| {" | ".join(cells)} |\n' for cells in lines)
 
 
 def html_of(markdown: str) -> str:
