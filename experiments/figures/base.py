@@ -47,9 +47,10 @@ F = TypeVar('F', bound='Figure[Any]')
 class FigureOutput:
     """Result of drawing.
 
-    figure: None for a table. rows: the numbers in tidy long form, all with the same keys. runs:
-    record name -> run_id of the run it came from. markdown: a text that is read without the
-    picture, '' where there is none.
+    - figure: None for a table.
+    - rows: the numbers in tidy long form, all with the same keys.
+    - runs: record name -> run_id of its run.
+    - markdown: tables to read without the picture, '' for none.
     """
 
     name: str

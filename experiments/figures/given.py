@@ -144,7 +144,7 @@ def _check_record(
 
 
 def shared_attribute(given: FigureInput, names: list[str], attribute: str) -> Any:
-    """The value of `attribute` that all records `names` share; ValueError where they differ."""
+    """Common value of `attribute` of all records `names`. ValueError for records that differ."""
     values = {name: given.records[name].attributes[attribute] for name in names}
     if len(set(values.values())) != 1:
         raise ValueError(f'figure {given.name!r}: the runs differ in {attribute!r}: {values}')

@@ -23,10 +23,10 @@ SHADES = 10  # of cells, numbered 0 to SHADES
 class HeadGrid:
     """Entropy of all heads in one evaluation, in nats.
 
-    means: length -> text and shade of every head, [layer][head]; the mean over the positions in
-    (length / 2, length]. curves: base64 of little-endian uint16 [layer, head, point] in QUANTUM.
-    multipliers: [layer][head], nothing where they were not recorded. others: the names of grids to
-    hold it against: the same model with other multipliers.
+    - means: [length][layer][head], each the mean over the positions in (length / 2, length].
+    - curves: base64 of little-endian uint16 [layer, head, point] in QUANTUM.
+    - multipliers: [layer][head], empty where they were not recorded.
+    - others: names of grids of the same model with other multipliers.
     """
 
     names: tuple[str, ...]
@@ -67,7 +67,8 @@ class HeadGrid:
 
 
 def grids(folder: WorkFolder, most_bytes: int) -> list[HeadGrid]:
-    """Of all records with entropy by layer, head and position that fit in `most_bytes` together."""
+    """Grids of all records with entropy by layer, head and position, within `most_bytes`
+    together."""
     with_entropy = [r for r in folder.recordings if _has_entropy(r)]
     found: list[HeadGrid] = []
     for number, recording in enumerate(with_entropy):

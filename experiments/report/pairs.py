@@ -9,8 +9,11 @@ SIDES = ('A', 'B')
 
 
 class Item(Protocol):
-    """Something that a section shows of one work folder. names: by any of which that of another
-    folder is known, the first one is its title. compared: what differs where they differ."""
+    """Part of a section about one work folder.
+
+    - names: its title, then aliases by which the other folder may know it.
+    - compared: equal for equal items.
+    """
 
     @property
     def names(self) -> tuple[str, ...]: ...
@@ -61,8 +64,8 @@ def paired(sides: Sequence[Sequence[T]]) -> list[Beside[T]]:
 
 
 def _partners(first: Sequence[Item], second: Sequence[Item]) -> dict[int, int]:
-    """Index in the second folder by that in the first: what is the same before what has the same
-    first name, and that before what is known by another name."""
+    """Index in the second folder by that in the first. Equal items are matched first, then equal
+    first names, then aliases."""
 
     def same(a: Item, b: Item) -> bool:
         return a.names[0] == b.names[0] and a.compared == b.compared

@@ -90,8 +90,8 @@ def _link(file: pathlib.Path, page: pathlib.Path) -> str:
 
 
 def embedded(shown: Sequence[Picture], room: int) -> tuple[dict[str, str], str]:
-    """Data URIs by digest for `room` bytes of them together, and what was done to have them fit:
-    '' where they are the files' own bytes."""
+    """Data URIs by digest for `room` bytes of them together, and a note on what was done to have
+    them fit: '' for the files' own bytes."""
     own = {picture.digest: picture.png for picture in shown if picture.png}
     if _bytes(shown, own) <= room:
         return _uris(own), ''

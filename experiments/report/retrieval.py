@@ -37,8 +37,8 @@ class RetrievalMap:
 
 
 def maps(folder: WorkFolder, most_cells: int) -> list[RetrievalMap]:
-    """Of all records with accuracy by length and depth, and of all others with samples, whose
-    `cells` are empty. At most `most_cells` cells of all together."""
+    """Maps of all records with accuracy by length and depth. Records with samples alone have no
+    cells. At most `most_cells` cells of all together."""
     found: list[RetrievalMap] = []
     for recording in folder.recordings:
         measure = recording.records.measures.get('accuracy')

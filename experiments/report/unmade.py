@@ -16,8 +16,8 @@ FEW = 3  # of the records that a piece is for
 
 
 def find(folder: WorkFolder) -> list[Problem]:
-    """Of all figures that commands worked on. What was begun and has no failure is not among them:
-    the sections that show it call it unfinished."""
+    """Problems of all figures that commands worked on. Pieces that were begun and did not fail are
+    left to the sections that call them unfinished."""
     problems: list[Problem] = []
     users: dict[Problem, list[str]] = {}
     for name in pieces.names(folder.root):

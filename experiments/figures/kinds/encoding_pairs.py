@@ -29,8 +29,8 @@ Compared = tuple[Mapping[str, Sequence[Score]], Sequence[Pair]]
 
 @kind('encoding_pairs')
 class EncodingPairsFigure(EncodingFigure[Compared]):
-    """Options as of `EncodingFigure`, and `without`: the labels of encodings that are given no
-    positions, which the figure compares with each other one."""
+    """Options as of `EncodingFigure`, and `without`: labels of the encodings without positions.
+    Each is compared with every other encoding."""
 
     OPTIONS = NEEDED = ('curves', 'without')
     RULES = claims.RULES

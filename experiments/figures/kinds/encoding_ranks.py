@@ -70,9 +70,8 @@ class EncodingRanksFigure(EncodingFigure[Ranked]):
 
 
 def _bars(axes: mpl.Axes, ranked: Ranks) -> list[Any]:
-    """Mean reciprocal ranks of all tasks and, where there are several, of each category; returns
-    handles of the seeds, and of what the paper has, where its ranks are among the same encodings.
-    """
+    """Mean reciprocal ranks of all tasks and of each category. Returns handles of the seeds, and of
+    the paper's ranks among the same encodings."""
     groups = {c: ranked.of(c) for c in (released.ALL, *released.CATEGORIES)}
     shown = {
         name: some

@@ -38,10 +38,15 @@ Points = Sequence[FrontierPoint]
 
 @kind('frontier')
 class FrontierFigure(Figure[Points]):
-    """Options: points, [{label, loss, keys, four}], each the name of records '<name>/<seed>': loss
-    by length, single keys and one of four keys by length, the last two of which may be left out;
-    times, the multiple of L on the vertical axis (8); roles of labels (claims/frontier.py). All
-    losses are measured at the same lengths: windows of others end at other tokens."""
+    """Loss at L against loss far beyond it, one point a method. Options:
+
+    - points: [{label, loss, keys, four}], the last three names of records '<name>/<seed>': loss by
+      length, single keys, and one of four keys. Keys may be left out.
+    - times: multiple of L on the vertical axis (8).
+    - roles: of labels (claims/frontier.py).
+
+    Windows of other lengths end at other tokens, so all losses need the same lengths.
+    """
 
     OPTIONS, NEEDED = ('points', 'times', 'roles'), ('points',)
     SHARED = ('train_length',)

@@ -36,9 +36,13 @@ class Silenced(NamedTuple):
 
 @kind('head_effects')
 class HeadEffectsFigure(Figure[Silenced]):
-    """Options: base, the whole model; heads, the model without one head each; groups, without
-    several: {label, loss, keys} each, the names of records '<name>/<seed>', of one seed; times, the
-    multiple of L that is drawn beside L (8); roles of groups by label (claims/silenced.py)."""
+    """Loss and keys without single heads. Options:
+
+    - base, heads, groups: the whole model, models without one head, and models without several;
+      {label, loss, keys} each, names of records '<name>/<seed>' of one seed.
+    - times: multiple of L that is drawn beside L (8).
+    - roles: of groups by label (claims/silenced.py).
+    """
 
     OPTIONS = ('base', 'heads', 'groups', 'times', 'roles')
     NEEDED = ('base', 'heads', 'groups')

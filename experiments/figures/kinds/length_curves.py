@@ -30,10 +30,13 @@ Groups = Sequence[Group]
 
 @kind('length_curves')
 class LengthCurvesFigure(Figure[Groups]):
-    """Options: curves, [{group, label, row}] of records '<group>/<seed>', row being the title of a
-    row of panels, without which a curve is in all of them; roles of groups (claims/lengths.py,
-    claims/laws.py and claims/code_models.py); band, 'min-max' (default) or 'std', drawn for two
-    seeds or more."""
+    """Loss against the length of the sequence. Options:
+
+    - curves: [{group, label, row}] of records '<group>/<seed>'; row is the title of a row of
+      panels. A curve without a row is in all of them.
+    - roles: of groups (claims/lengths.py, claims/laws.py, claims/code_models.py).
+    - band: 'min-max' (default) or 'std', drawn for two seeds or more.
+    """
 
     OPTIONS, NEEDED = ('curves', 'band', 'roles'), ('curves',)
     SHARED = ('train_length',)

@@ -66,7 +66,7 @@ def _lengths(panels: Sequence[PasskeyPanel], token: str) -> str:
 def _line(
     panels: Sequence[PasskeyPanel], labelled: Mapping[str, Sequence[Records]], token: str
 ) -> str:
-    """Length that the black line marks: of training, tuning or search, else where it lies."""
+    """Kind of length at the black line (training, tuning, search), or else its place."""
     kinds: set[str] = set()
     others: dict[str, list[str]] = {}
     for p in panels:
@@ -147,6 +147,5 @@ def _sources(records: Records) -> Sequence[str]:
 
 
 def _learnt(records: Records) -> bool:
-    """True where the model learnt from the records' data: one that is imported and used as it
-    comes did not."""
+    """Whether the model learnt from the data. An imported model used as it comes did not."""
     return not records.attributes.get('origin') or bool(records.attributes['step'])

@@ -42,11 +42,15 @@ Panels = Sequence[PasskeyPanel]
 
 @kind('passkey_maps')
 class PasskeyMapsFigure(Figure[Panels]):
-    """Options: panels, [{record, label, line, paper}], record a name or, of several seeds, a
-    prefix that ends in '/'; line a multiple of L (default: the record's window); paper the
-    percent that the paper prints; or {label, missing: why there is no record}. columns, panels
-    in a row. unit of the lengths, 'L' or 'K' (1,024 tokens). roles of labels
-    (claims/passkey.py)."""
+    """Accuracy by length and depth of the key. Options:
+
+    - panels: [{record, label, line, paper}] or [{label, missing: the reason}]. record: a name, or a
+      prefix of several seeds that ends in '/'. line: a multiple of L (default: the record's
+      window). paper: the percent that the paper prints.
+    - columns: panels in a row.
+    - unit: of the lengths, 'L' or 'K' (1,024 tokens).
+    - roles: of labels (claims/passkey.py).
+    """
 
     OPTIONS, NEEDED = ('panels', 'columns', 'unit', 'roles'), ('panels',)
     RULES = claims.RULES

@@ -36,9 +36,13 @@ Tuning = tuple[Group, Sequence[TunedCurve]]  # the base model, and what was tune
 
 @kind('tuned_lengths')
 class TunedLengthsFigure(Figure[Tuning]):
-    """Options: base, {group, label}; panels, up to three of {title, curves: [{group, label,
-    tuned, method}]} with tuned the length of the fine-tuning in multiples of L, and method the
-    curves of one colour; roles of methods and of titles (claims/tuned.py)."""
+    """Loss by length of fine-tuned models. Options:
+
+    - base: {group, label}.
+    - panels: up to three of {title, curves: [{group, label, tuned, method}]}. tuned: length of the
+      fine-tuning in multiples of L. method: the curves of one colour.
+    - roles: of methods and of titles (claims/tuned.py).
+    """
 
     OPTIONS, NEEDED = ('base', 'panels', 'roles'), ('base', 'panels')
     SHARED = ('train_length',)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
 from experiments.figures.look import mpl
+
+P = ParamSpec('P')
+R = TypeVar('R')
 
 DPI = 200
 
@@ -74,6 +78,15 @@ def house() -> Any:
     return mpl.style.context(['default', RC])
 
 
+def styled(draw: Callable[P, R]) -> Callable[P, R]:
+    @functools.wraps(draw)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        with house():
+            return draw(*args, **kwargs)
+
+    return wrapped
+
+
 def new_figure(width: float, height: float) -> mpl.Figure:
     """A figure of `width` x `height` inches that is no part of pyplot's state."""
     return mpl.Figure(figsize=(width, height), layout='constrained')
@@ -135,8 +148,8 @@ def head_colors(count: int) -> np.ndarray:
 
 
 def legend_below(axes: mpl.Axes, curves: Sequence[mpl.Artist], marks: Sequence[mpl.Artist]) -> None:
-    """Legend under the x label, 0.48 inches below the axes, so that it covers no curve;
-    the constrained layout makes room for it. `curves` and `marks` do not mix in a column."""
+    """Legend under the x label, 0.48 inches below the axes, where it covers no curve. The
+    constrained layout makes room for it. Curves and marks do not mix in a column."""
     figure = axes.get_figure(root=True)
     assert figure is not None
     lines = 2 if len(curves) <= 2 else max(len(curves), len(marks))

@@ -16,8 +16,11 @@ from experiments.figures.read.length_group import Group
 
 @dataclasses.dataclass(frozen=True)
 class FrontierPoint:
-    """loss: of windows by length. keys, four: shares of single keys and of one of four, None where
-    they were not asked for. times: the multiple of L that the frontier is drawn at."""
+    """Losses of windows by length, and shares of keys.
+
+    - keys, four: single keys and one of four, None for keys that were not asked for.
+    - times: multiple of L at which the frontier is drawn.
+    """
 
     label: str
     loss: Group

@@ -20,11 +20,11 @@ TEXT = 'text'
 class Distances:
     """Distances between the patterns of an encoding's model and of NoPE's, of one kind of input.
 
-    read: the task, or 'text'. paper: the second paper's name of the encoding, '' where it has none;
-    'NoPE' is another seed of NoPE. names: the records, one a seed. longest: the greatest length of
-    training. lengths: [n]. distance: [S, n, L] nats. nearest: as distance, but the mean over all
-    heads of both models of each one's distance from its nearest in the other. released: as the
-    paper's code computes it, [S, n, L] or None.
+    - read: the task, or 'text'. names: the records, one a seed.
+    - paper: the second paper's name of the encoding, '' for none; 'NoPE' is another seed of NoPE.
+    - longest: the greatest length of training. lengths: [n].
+    - distance: [S, n, L] nats. released: the same by the paper's code, or None.
+    - nearest: mean over the heads of both models of the distance to the nearest head of the other.
     """
 
     read: str

@@ -23,8 +23,8 @@ TRAINED = '#EDEDED'  # lengths of training
 
 
 def draw(axes: mpl.Axes, task: str, some: Sequence[Score]) -> None:
-    """Mean over seeds, and a band from the lowest to the highest; the released mean, where its
-    models were trained to the same length, as a dotted line; the lengths of training shaded."""
+    """Mean over seeds, and a band from the lowest to the highest. Released means of models of the
+    same training length are dotted; the lengths of training are shaded."""
     first = some[0]
     axes.axvspan(first.lengths[0] - 0.5, first.longest + 0.5, color=TRAINED, zorder=0)
     colors = style.colors_of(score.label for score in some)

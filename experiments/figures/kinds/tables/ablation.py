@@ -59,11 +59,16 @@ Rows = Sequence[AblationRow]
 
 @kind('ablation_table')
 class AblationTable(TableFigure[Rows]):
-    """Options: corpora as of the table of perplexities; window, multiple of L at which perplexity
-    is taken; passkey_within, the longest prompts of the passkey mean in multiples of L; rows,
-    {group, label, paper, tuned, tokens, perplexity, passkey, longbench}, the last three names of
-    records, perplexity without its corpus; missing, {measure: reason} for what a row does not
-    name; roles, the labels of the rows that claims speak of (claims/ablations.py)."""
+    """HeadScale without its parts. Options:
+
+    - corpora: as of the table of perplexities.
+    - window: multiple of L at which perplexity is taken.
+    - passkey_within: longest prompts of the passkey mean, in multiples of L.
+    - rows: {group, label, paper, tuned, tokens, perplexity, passkey, longbench}; the last three
+      name records, perplexity without its corpus.
+    - missing: {measure: reason} for measures that a row does not name.
+    - roles: of labels of rows (claims/ablations.py).
+    """
 
     OPTIONS = ('corpora', 'window', 'passkey_within', 'rows', 'missing', 'roles')
     NEEDED = ('corpora', 'rows')

@@ -46,7 +46,7 @@ def _cells(table: Table, row: TableRow) -> list[str]:
 
 
 def _cell(table: Table, column: Column, cell: Cell) -> str:
-    """'14.6 ± 0.1 / 14.5 (+0.1)', 'missing[^1] / 14.5'."""
+    """For example '14.6 ± 0.1 / 14.5 (+0.1)' or 'missing[^1] / 14.5'."""
     if cell.ours is None:
         text = f'missing[^{table.reasons.index(cell.reason) + 1}]'
     else:

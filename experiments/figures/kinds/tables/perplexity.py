@@ -50,13 +50,16 @@ Rows = Sequence[PerplexityRow]
 
 @kind('perplexity_table')
 class PerplexityTable(TableFigure[Rows]):
-    """Options: corpora, {key, label, paper, missing, measure, windows} with paper 'pg19',
-    'proof_pile' or '', missing the reason why none of the rows is measured there, measure
-    'perplexity' (the default) or 'longppl', and windows in place of the following ones; windows,
-    multiples of L; rows,
-    {group, label, paper, tuned, tokens} with tuned a multiple of L, and one of record, choices
-    ({factor, record} each) and missing (the reason); roles, the labels of the rows that
-    claims speak of (claims/perplexity.py). The record of a corpus is named 'record@key'."""
+    """Perplexity by window. The record of a corpus is named 'record@key'. Options:
+
+    - corpora: {key, label, paper, missing, measure, windows}. paper: 'pg19', 'proof_pile' or ''.
+      missing: the reason why no row is measured there. measure: 'perplexity' (default) or
+      'longppl'.
+    - windows: multiples of L; a corpus may have its own.
+    - rows: {group, label, paper, tuned, tokens} with tuned a multiple of L, and one of record,
+      choices ({factor, record} each) and missing (the reason).
+    - roles: of labels of rows (claims/perplexity.py).
+    """
 
     OPTIONS, NEEDED = ('windows', 'corpora', 'rows', 'roles'), ('corpora', 'rows')
     RULES = claims.RULES

@@ -63,8 +63,8 @@ def comparable(token: str) -> bool:
 
 
 def units(token: str, base: str = '') -> str:
-    """Comparison of ours with the paper's where a position is a byte. base: label of the row whose
-    value at L the CSV holds ratios to, '' for none."""
+    """Comparison of ours, for each byte, with the paper's. base: label of the row at L that ratios
+    of the CSV refer to, '' for none."""
     ratio = f'; the CSV holds the ratio to the value of {base} at L' if base else ''
     if comparable(token):
         return ''

@@ -36,10 +36,13 @@ Rows = Sequence[ScoreRow]
 
 class ScoreTable(TableFigure[Rows]):
     """Options: rows, {group, label, paper, tuned, tokens} and one of record and missing (the
-    reason); where there are claims roles, the labels of the rows that they speak of.
+    reason); roles, of labels of rows.
 
-    EVALUATION: of the records, whose scores lie along AXIS. PAPER: name of the paper's table.
-    COLUMNS: the tasks. ABOUT: what the caption says before the sources. ROLES: of claims.
+    - EVALUATION, AXIS: of the records; scores lie along the axis.
+    - PAPER: name of the paper's table.
+    - COLUMNS: the tasks.
+    - ABOUT: beginning of the caption.
+    - ROLES: of claims.
     """
 
     OPTIONS, NEEDED = ('rows', 'roles'), ('rows',)

@@ -57,8 +57,8 @@ def check_known(
 ) -> None:
     """ValueError unless all inputs of a figure will have the same encodings, none twice.
 
-    known: record name -> the attributes that it will have. facts: those that tell what is read;
-    encodings are compared among inputs that have all but the last of them in common.
+    - known: record name -> the attributes that it will have.
+    - facts: attributes that name an input. Inputs are compared that differ in the last one alone.
     """
     found: dict[tuple, dict[str, list[tuple[str, str]]]] = {}
     for curve in options['curves']:

@@ -1,8 +1,8 @@
-"""Numbers of the second paper (arXiv 2305.19466) that tasks have here too: released results.
+"""Released results of the second paper (arXiv 2305.19466) on tasks that are here too.
 
-Accuracies are those of its result files, over all test examples beyond the lengths of training,
-three seeds each, whose order is not known, without scratchpad but for those of addition with a full
-one, of which Rotary has one seed. Those by length (`released_lengths.json`) are means over seeds.
+Accuracies are over all test examples beyond the lengths of training, three seeds each in no known
+order. They are without scratchpad, but for addition with a full one, where Rotary has one seed.
+Accuracies by length (`released_lengths.json`) are means over seeds.
 """
 
 from __future__ import annotations

@@ -17,10 +17,11 @@ from experiments.figures.read.encoding_tasks import curves, released
 class Score:
     """One encoding on one task.
 
-    paper: the second paper's name of the encoding, '' where it has none. names: the records, one a
-    seed. longest: L, the greatest length of training. lengths: [n]. accuracy: [S, n]. inside,
-    beyond: [S] accuracies over all examples up to L and beyond. scratchpad: its format, 'none'
-    without one. further: whether tests have another reach than the task's own.
+    - paper: the second paper's name of the encoding, '' for none. names: the records, one a seed.
+    - longest: L, the greatest length of training. lengths: [n]. accuracy: [S, n].
+    - inside, beyond: [S] accuracies over all examples up to L and beyond.
+    - scratchpad: its format, 'none' without one.
+    - further: whether tests have another reach than the task's own.
     """
 
     task: str

@@ -60,7 +60,7 @@ class Bars:
 
     def reciprocal(self, alike: float = 0.0) -> np.ndarray:
         """[F, E, S] reciprocal ranks of the formats by `beyond`, of every encoding and seed, 1 the
-        best; those whose accuracies differ by at most `alike` share the mean of their ranks."""
+        best. Accuracies that differ by at most `alike` share the mean of their ranks."""
         return ranks.reciprocal(self.beyond, alike)
 
     def at(self, name: str) -> int | None:
@@ -68,7 +68,7 @@ class Bars:
         return self.formats.index(name) if name in self.formats else None
 
     def encoding(self, paper: str) -> int | None:
-        """Index of the encoding that the paper calls so; None where there is none."""
+        """Index of the encoding by the paper's name; None for one that is not there."""
         return self.paper.index(paper) if paper in self.paper else None
 
 
@@ -84,8 +84,8 @@ def all_labels(found: Iterable[Bars]) -> list[str]:
 
 
 def by_encoding(found: Iterable[Bars], label: str, name: str) -> np.ndarray | None:
-    """[S] reciprocal ranks of the format `name` among those of each task, of one encoding, averaged
-    over the tasks that have both; None where none has."""
+    """[S] reciprocal ranks of the format `name` with one encoding, averaged over tasks with both;
+    None without such a task."""
     ranks: dict[str, list[float]] = {}
     for bars in found:
         index = bars.at(name)

@@ -1,4 +1,4 @@
-"""Options that several kinds of table share: checks, and what rows show beside their label."""
+"""Options of several kinds of table: checks, and what rows show beside their label."""
 
 from __future__ import annotations
 

@@ -13,10 +13,13 @@ from experiments.figures.read.tables.paper import Printed
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """ours: mean over runs, which differ in their seed or in the order of their examples; None
-    where it is missing, for the `reason` given then and only then. spread: standard deviation over
-    runs, None with one. runs: how many. paper: a number, a text as '>1000', None where the paper
-    has none. facts: further columns of the CSV."""
+    """One number beside the paper's.
+
+    - ours: mean over runs; None only with the `reason` why it is missing.
+    - spread: standard deviation over runs, None with one. runs: how many.
+    - paper: a number, a text as '>1000', or None.
+    - facts: further columns of the CSV.
+    """
 
     ours: float | None = None
     paper: Printed = None
@@ -147,7 +150,8 @@ def tidy(table: Table) -> list[dict[str, Any]]:
 
 
 def number(value: float, decimals: int, sign: str = '') -> str:
-    """12.34 -> '12.3', 1234.5 -> '1,234', 2345678 -> '2.3e+06'; sign '+' for differences."""
+    """Number with separators and few digits: '12.3', '1,234', '2.3e+06'. sign: '+' for
+    differences."""
     value = round(value, decimals) + 0.0  # no -0.0
     if abs(value) >= 10**6:
         return f'{value:{sign}.1e}'
