@@ -2,6 +2,7 @@
 # ruff: noqa: F401
 
 from experiments.figures.kinds import (
+    attended_distance,
     attention_distance,
     attention_shape,
     emergence,
