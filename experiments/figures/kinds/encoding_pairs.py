@@ -15,6 +15,7 @@ from experiments.figures.given import (
     FigureInput,
 )
 from experiments.figures.kinds.encoding_tasks import captions
+from experiments.figures.kinds.encoding_tasks.accuracy_axes import DIAMOND
 from experiments.figures.kinds.encoding_tasks.figure import EncodingFigure
 from experiments.figures.look import mpl, style
 from experiments.figures.look.web import table_of
@@ -70,7 +71,7 @@ class EncodingPairsFigure(EncodingFigure[Compared]):
             handles.append(mpl.Line2D([], [], label='each seed (right)', **_SEED))
             handles.append(mpl.Line2D([], [], label='95 % interval', **_INTERVAL))
         if any(pair.released(task) for pair in compared for task in pair.tasks):
-            handles.append(mpl.Line2D([], [], label=f'{SOURCE}, {_KNOWN}', **_RELEASED))
+            handles.append(mpl.Line2D([], [], label=f'{SOURCE}, {_KNOWN}', **DIAMOND))
         ncols = min(2 * len(grid[0]), len(handles))
         figure.legend(handles=handles, loc='outside lower center', ncols=ncols)
         return figure
@@ -134,7 +135,7 @@ def _scatter(axes: mpl.Axes, some: Sequence[Pair]) -> None:
         without, told = pair.accuracies.reshape(-1, 2).T
         axes.scatter(told, without, s=16, color=colors[pair.told], alpha=0.8, zorder=3)
         for both in filter(None, map(pair.released, pair.tasks)):
-            axes.plot(both[1], both[0], **_RELEASED | {'markeredgecolor': colors[pair.told]})
+            axes.plot(both[1], both[0], **DIAMOND | {'markeredgecolor': colors[pair.told]})
     axes.set_xlim(-0.03, 1.03)
     axes.set_ylim(-0.03, 1.03)
     axes.set_aspect('equal')
@@ -163,7 +164,7 @@ def _leads(axes: mpl.Axes, compared: Sequence[Pair], firsts: Sequence[str]) -> N
             )
         paper = _released_lead(pair)
         if paper is not None:
-            axes.plot(at, paper, **_RELEASED | {'markeredgecolor': color})
+            axes.plot(at, paper, **DIAMOND | {'markeredgecolor': color})
     axes.set_xticks(range(len(firsts)), [first.replace(', ', ',\n') for first in firsts])
     axes.set_xlim(-0.6, len(firsts) - 0.4)
     axes.grid(False, axis='x')
@@ -191,10 +192,3 @@ _INTERVAL: dict[str, Any] = {
     'markersize': 9,
 }
 _KNOWN = 'the same tasks, means of seeds'
-_RELEASED: dict[str, Any] = {
-    'marker': 'D',
-    'markersize': 5,
-    'markerfacecolor': 'none',
-    'markeredgecolor': style.BLACK,
-    'linestyle': 'none',
-}

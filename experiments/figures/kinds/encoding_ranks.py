@@ -88,7 +88,7 @@ def _bars(axes: mpl.Axes, ranked: Ranks) -> list[Any]:
             axes.bar(at, some.mean[e], 0.92 * width, color=colors[e])
             axes.scatter(at + apart, some.by_seed[:, e], **accuracy_axes.SEEDS)
             if ranked.as_released:
-                axes.plot(at, released.MRR[name][ranked.paper[e]], **_PAPER)
+                axes.plot(at, released.MRR[name][ranked.paper[e]], **accuracy_axes.DIAMOND)
     axes.set_xticks(range(len(shown)), [_category_label(n, s) for n, s in shown.items()])
     axes.set_ylim(0, 1.05)
     axes.set_ylabel('mean reciprocal rank')
@@ -97,17 +97,10 @@ def _bars(axes: mpl.Axes, ranked: Ranks) -> list[Any]:
     if seeds > 1:
         handles.append(axes.scatter([], [], label='each seed', **accuracy_axes.SEEDS))
     if ranked.as_released:
-        handles.append(mpl.Line2D([], [], label=f'{released.SOURCE}, 17 tasks', **_PAPER))
+        handles.append(
+            mpl.Line2D([], [], label=f'{released.SOURCE}, 17 tasks', **accuracy_axes.DIAMOND)
+        )
     return handles
-
-
-_PAPER: dict[str, Any] = {
-    'marker': 'D',
-    'markersize': 5,
-    'markerfacecolor': 'none',
-    'markeredgecolor': style.BLACK,
-    'linestyle': 'none',
-}
 
 
 def _category_label(name: str, some: Ranks) -> str:

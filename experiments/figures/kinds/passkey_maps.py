@@ -19,7 +19,7 @@ from experiments.figures.given import (
     shared_attribute,
 )
 from experiments.figures.kinds import passkey_caption
-from experiments.figures.look import mpl, style
+from experiments.figures.look import cells, mpl, style
 from experiments.figures.read import passkey_panel
 from experiments.figures.read.passkey_panel import PasskeyPanel
 from experiments.figures.roles import Roles
@@ -30,7 +30,6 @@ UNITS = ('L', 'K')
 K = 1024
 
 LINE = 'length of training, tuning or search'
-COLORS = ('#F0496E', '#EBB839', '#0CD79F')  # of accuracy 0, 0.5 and 1
 PANEL_WIDTH, PANEL_HEIGHT = 3.9, 2.85
 TITLE_WIDTH = 52  # characters
 # Labels of columns with more characters than that stand under every second one.
@@ -97,11 +96,7 @@ class PasskeyMapsFigure(Figure[Panels]):
                 _draw_panel(ax, by_label[panel['label']], unit)
         for ax in grid.flat[len(chosen) :]:
             ax.remove()
-        bar = figure.colorbar(
-            mpl.ScalarMappable(mpl.Normalize(0, 1), colormap()), ax=figure.axes, aspect=30, pad=0.01
-        )
-        bar.set_label('accuracy')
-        bar.outline.set_visible(False)
+        cells.add_bar(figure, figure.axes, 1, 'accuracy')
         line: dict[str, Any] = {
             'color': style.BLACK,
             'linestyle': 'none',
@@ -189,21 +184,8 @@ def _length_label(panels: Sequence[PasskeyPanel], unit: str, token: str) -> str:
     return f'nominal length of the prompt (multiples of L{value})'
 
 
-def colormap() -> mpl.LinearSegmentedColormap:
-    """An odd number of colours has the yellow at exactly 0.5."""
-    return mpl.LinearSegmentedColormap.from_list('passkey', COLORS, N=257)
-
-
 def _draw_panel(axes: mpl.Axes, panel: PasskeyPanel, unit: str) -> None:
-    axes.pcolormesh(
-        panel.mean.T, cmap=colormap(), vmin=0, vmax=1, edgecolors='white', linewidth=0.5
-    )
-    for (column, row), value in np.ndenumerate(panel.mean):
-        cell = axes.text(
-            column + 0.5, row + 0.5, f'{value:.1f}', ha='center', va='center', fontsize=7
-        )
-        # It lies inside the axes; the layout would measure it for nothing.
-        cell.set_in_layout(False)
+    cells.draw(axes, panel.mean.T, 1, '.1f')
     axes.axvline(panel.columns_to_line, color=style.BLACK, linewidth=2.2, zorder=3, clip_on=False)
     _set_axes(axes, panel, unit)
     axes.set_title(_title(panel.label, _inside(panel, unit), panel.paper), fontsize=9.5)
@@ -211,7 +193,6 @@ def _draw_panel(axes: mpl.Axes, panel: PasskeyPanel, unit: str) -> None:
 
 def _set_axes(axes: mpl.Axes, panel: PasskeyPanel, unit: str) -> None:
     """Columns under their lengths, rows from the shallowest down."""
-    _no_frame(axes)
     labels = [f'{length / _size(panel, unit):.4g}' for length in panel.lengths]
     wide = max(map(len, labels)) > TICK_CHARACTERS and len(labels) > 8
     step = 2 if wide else 1
@@ -221,11 +202,10 @@ def _set_axes(axes: mpl.Axes, panel: PasskeyPanel, unit: str) -> None:
     axes.set_yticks(
         np.arange(len(panel.depths)) + 0.5, [f'{100 * depth:.0f} %' for depth in panel.depths]
     )
-    axes.invert_yaxis()
 
 
 def _draw_missing(axes: mpl.Axes, label: str, reason: str, paper: float | None) -> None:
-    _no_frame(axes)
+    cells.no_frame(axes)
     axes.set_facecolor('#F4F4F4')
     axes.set_xticks([])
     axes.set_yticks([])
@@ -237,12 +217,6 @@ def _draw_missing(axes: mpl.Axes, label: str, reason: str, paper: float | None) 
         transform=axes.transAxes,
     )
     axes.set_title(_title(label, 'not measured', paper), fontsize=9.5)
-
-
-def _no_frame(axes: mpl.Axes) -> None:
-    axes.grid(False)
-    axes.spines[:].set_visible(False)
-    axes.tick_params(length=0)
 
 
 def _inside(panel: PasskeyPanel, unit: str) -> str:

@@ -15,8 +15,7 @@ from experiments.figures.given import (
     Measures,
     check_options,
 )
-from experiments.figures.kinds.passkey_maps import colormap
-from experiments.figures.look import captions, mpl, style
+from experiments.figures.look import captions, cells, mpl, style
 from experiments.figures.read import ruler_panel
 from experiments.figures.read.ruler_panel import RulerPanel
 
@@ -68,10 +67,7 @@ class RulerScoresFigure(Figure[Sequence[RulerPanel]]):
         for number, (axes, panel) in enumerate(zip(grid, panels, strict=True)):
             _draw(axes, panel, named=number == 0)
             axes.set_xlabel(f'length ({captions.token_name(given.records[first.names[0]])}s)')
-        scale = mpl.ScalarMappable(mpl.Normalize(0, 100), colormap())
-        bar = figure.colorbar(scale, ax=list(grid), aspect=30, pad=0.01)
-        bar.set_label('score')
-        bar.outline.set_visible(False)
+        cells.add_bar(figure, list(grid), 100, 'score')
         return figure
 
     def rows(self, given: FigureInput, panels: Sequence[RulerPanel]) -> list[dict[str, Any]]:
@@ -111,20 +107,11 @@ class RulerScoresFigure(Figure[Sequence[RulerPanel]]):
 def _draw(axes: mpl.Axes, panel: RulerPanel, named: bool) -> None:
     """Tasks from above, their mean below a line."""
     shown_RK = np.concatenate([panel.score_KQ.T, panel.average_K[None]])
-    axes.pcolormesh(shown_RK, cmap=colormap(), vmin=0, vmax=100, edgecolors='white', linewidth=0.5)
-    for (row, column), value in np.ndenumerate(shown_RK):
-        cell = axes.text(
-            column + 0.5, row + 0.5, f'{value:.0f}', ha='center', va='center', fontsize=7
-        )
-        cell.set_in_layout(False)
+    cells.draw(axes, shown_RK, 100, '.0f')
     axes.axhline(len(panel.tasks), color=style.BLACK, linewidth=1.5)
     axes.set_xticks(np.arange(len(panel.lengths)) + 0.5, [f'{n:,}' for n in panel.lengths])
     axes.tick_params(axis='x', labelrotation=30 if len(panel.lengths) > 3 else 0)
     names = [*panel.tasks, 'mean'] if named else [''] * (len(panel.tasks) + 1)
     axes.set_yticks(np.arange(len(names)) + 0.5, names)
-    axes.invert_yaxis()
-    axes.tick_params(length=0)
-    for side in axes.spines.values():
-        side.set_visible(False)
     lines = [f'{rule}: {said(panel, rule)}' for rule in RULES_OF_LENGTH]
     axes.set_title('\n'.join([panel.label, *lines]), fontsize=8.5)

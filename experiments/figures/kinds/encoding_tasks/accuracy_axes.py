@@ -10,8 +10,6 @@ from experiments.figures.look import length_axes, mpl, style
 from experiments.figures.read.encoding_tasks.scores import Score
 
 RELEASED: dict[str, Any] = {'linestyle': (0, (1.5, 1.5)), 'linewidth': 1.0}
-
-
 SEEDS: dict[str, Any] = {
     's': 8,
     'color': 'white',
@@ -19,6 +17,13 @@ SEEDS: dict[str, Any] = {
     'linewidths': 0.5,
     'zorder': 3,
 }
+DIAMOND: dict[str, Any] = {
+    'marker': 'D',
+    'markersize': 5,
+    'markerfacecolor': 'none',
+    'markeredgecolor': style.BLACK,
+    'linestyle': 'none',
+}  # the paper's
 TRAINED = '#EDEDED'  # lengths of training
 
 

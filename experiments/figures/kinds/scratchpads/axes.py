@@ -13,13 +13,7 @@ from experiments.figures.read.encoding_tasks import released
 from experiments.figures.read.scratchpads import formats
 from experiments.figures.read.scratchpads.bars import Bars, by_encoding
 
-RELEASED: dict[str, Any] = {
-    'marker': 'D',
-    'markersize': 5,
-    'markerfacecolor': 'white',
-    'markeredgecolor': style.BLACK,
-    'linestyle': 'none',
-}
+RELEASED: dict[str, Any] = accuracy_axes.DIAMOND | {'markerfacecolor': 'white'}
 INSIDE: dict[str, Any] = {'linewidth': 1.4, 'linestyle': '-'}
 REASONED: dict[str, Any] = {
     'marker': 'x',
