@@ -69,7 +69,8 @@ class HeadGrid:
 def grids(folder: WorkFolder, most_bytes: int) -> list[HeadGrid]:
     """Grids of all records with entropy by layer, head and position, within `most_bytes`
     together."""
-    with_entropy = [r for r in folder.recordings if _has_entropy(r)]
+    axes = [(r, r.records.measures.get('entropy')) for r in folder.recordings]
+    with_entropy = [r for r, entropy in axes if entropy is not None and entropy.axes == AXES]
     found: list[HeadGrid] = []
     for number, recording in enumerate(with_entropy):
         with noted(folder.problems, relative(recording.folder, folder.root)):
@@ -80,7 +81,8 @@ def grids(folder: WorkFolder, most_bytes: int) -> list[HeadGrid]:
                 where = relative(recording.folder, folder.root)
                 folder.problems.append(Problem('left out', where, what))
             else:
-                most_bytes -= _size(*_count(recording), len(grid.positions))
+                layers, heads, _ = recording.records['entropy'].shape
+                most_bytes -= _size(layers, heads, len(grid.positions))
                 found.append(grid)
     return [dataclasses.replace(grid, others=_others(grid, found)) for grid in found]
 
@@ -88,17 +90,6 @@ def grids(folder: WorkFolder, most_bytes: int) -> list[HeadGrid]:
 def shaded(means: Sequence[Sequence[float]]) -> list[list[tuple[str, int]]]:
     highest = max((value for row in means for value in row), default=0.0) or 1.0
     return [[(f'{v:.2f}', round(SHADES * max(v, 0) / highest)) for v in row] for row in means]
-
-
-def _has_entropy(recording: Recording) -> bool:
-    measure = recording.records.measures.get('entropy')
-    return measure is not None and measure.axes == AXES
-
-
-def _count(recording: Recording) -> tuple[int, int]:
-    """Layers, and heads of each."""
-    layers, heads, _ = recording.records['entropy'].shape
-    return layers, heads
 
 
 def _size(layers: int, heads: int, points: int) -> int:

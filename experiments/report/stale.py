@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+from collections.abc import Mapping
 
 from experiments.report.problems import Problem
 from experiments.report.workfolder import FigureFolder, WorkFolder, relative
@@ -10,12 +11,14 @@ from experiments.report.workfolder import FigureFolder, WorkFolder, relative
 
 def find(folder: WorkFolder) -> list[Problem]:
     """Of all figures; what was found while the folder was read is in its own `problems`."""
-    return [problem for figure in folder.figures for problem in _of_figure(folder, figure)]
-
-
-def _of_figure(folder: WorkFolder, figure: FigureFolder) -> list[Problem]:
-    where = relative(figure.folder, folder.root)
     readable = {relative(r.folder, folder.root): r.folder for r in folder.recordings}
+    return [p for figure in folder.figures for p in _of_figure(folder, figure, readable)]
+
+
+def _of_figure(
+    folder: WorkFolder, figure: FigureFolder, readable: Mapping[str, pathlib.Path]
+) -> list[Problem]:
+    where = relative(figure.folder, folder.root)
     problems = []
     summary = figure.folder / 'summary.json'  # the last file of a drawing
     drawn = summary.stat().st_mtime_ns if summary.exists() else None
@@ -27,11 +30,7 @@ def _of_figure(folder: WorkFolder, figure: FigureFolder) -> list[Problem]:
             state = 'gone' if gone else 'not readable here'
             what = f'its records of {name!r} ({path}) are {state}'
             problems.append(Problem('missing' if gone else 'damaged', where, what))
-        elif drawn is not None and _written(readable[path]) > drawn:
+        elif drawn and (readable[path] / 'records.json').stat().st_mtime_ns > drawn:
             what = f'its records of {name!r} ({path}) are newer than the figure'
             problems.append(Problem('stale', where, what))
     return problems
-
-
-def _written(records: pathlib.Path) -> int:
-    return (records / 'records.json').stat().st_mtime_ns

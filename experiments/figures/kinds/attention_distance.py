@@ -171,8 +171,8 @@ def _summary(some: Sequence[Distances]) -> Iterator[list[str]]:
     for where, means in zip((inside, beyond), sides, strict=True):
         yield [f'{where}, all layers', *(_number(x.mean()) for x in means)]
     for layer in range(sides[1][0].shape[-1]):
-        means = [_number(x[:, layer].mean()) for x in sides[1]]
-        yield [f'{beyond}, layer {layer + 1}', *means]
+        numbers = [_number(x[:, layer].mean()) for x in sides[1]]
+        yield [f'{beyond}, layer {layer + 1}', *numbers]
     for where in (inside, beyond):
         nearest = [d.side(d.nearest, beyond=where == beyond).mean() for d in some]
         yield [f"{where}, every head's nearest", *map(_number, nearest)]

@@ -89,7 +89,8 @@ def _bars(axes: mpl.Axes, ranked: Ranks) -> list[Any]:
             axes.scatter(at + apart, some.by_seed[:, e], **accuracy_axes.SEEDS)
             if ranked.as_released:
                 axes.plot(at, released.MRR[name][ranked.paper[e]], **accuracy_axes.DIAMOND)
-    axes.set_xticks(range(len(shown)), [_category_label(n, s) for n, s in shown.items()])
+    counts = [f'{len(s.tasks)} task{"s" if len(s.tasks) > 1 else ""}' for s in shown.values()]
+    axes.set_xticks(range(len(shown)), [f'{n} ({c})' for n, c in zip(shown, counts, strict=True)])
     axes.set_ylim(0, 1.05)
     axes.set_ylabel('mean reciprocal rank')
     axes.grid(False, axis='x')
@@ -101,8 +102,3 @@ def _bars(axes: mpl.Axes, ranked: Ranks) -> list[Any]:
             mpl.Line2D([], [], label=f'{released.SOURCE}, 17 tasks', **accuracy_axes.DIAMOND)
         )
     return handles
-
-
-def _category_label(name: str, some: Ranks) -> str:
-    count = f'{len(some.tasks)} task{"s" if len(some.tasks) > 1 else ""}'
-    return f'{"all" if name == released.ALL else name} ({count})'

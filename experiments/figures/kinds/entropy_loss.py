@@ -39,7 +39,7 @@ class _Curve:
 @dataclasses.dataclass(frozen=True)
 class _Panel:
     title: str
-    curves: Sequence[_Curve]
+    curves: list[_Curve]
 
 
 @kind('entropy_loss')
@@ -76,13 +76,12 @@ class EntropyLossFigure(Figure[Sequence[_Panel]]):
         colors = style.colors_of(labels, most=len(style.COLORS))
         # 'multiplier 1.2' may stand in both panels; captions and claims have to tell them apart.
         ambiguous = len(set(labels)) < len(labels)
-        panels = []
-        for panel in chosen:
-            title = panel.get('title', '')
-            drawn = [
-                _curve(given, c, f'{title} ' if ambiguous else '', colors) for c in panel['curves']
-            ]
-            panels.append(_Panel(title, drawn))
+        panels = [_Panel(panel.get('title', ''), []) for panel in chosen]
+        for panel, c in ((p, c) for p, x in zip(panels, chosen, strict=True) for c in x['curves']):
+            record, label = c['record'], _label_of(c)
+            name = f'{panel.title} {label}' if ambiguous else label
+            data = position_curve.read(name, given.records[record])
+            panel.curves.append(_Curve(record, label, data, c.get('color') or colors[label]))
         names = {c.record: [c.record] for p in panels for c in p.curves}
         roles.check_searched(given, claims.HEADSCALE, names)
         return panels
@@ -124,14 +123,6 @@ class EntropyLossFigure(Figure[Sequence[_Panel]]):
 
 def _label_of(chosen: Mapping[str, Any]) -> str:
     return chosen.get('label', chosen['record'])
-
-
-def _curve(
-    given: FigureInput, chosen: Mapping[str, Any], prefix: str, colors: Mapping[str, str]
-) -> _Curve:
-    record, label = chosen['record'], _label_of(chosen)
-    data = position_curve.read(prefix + label, given.records[record])
-    return _Curve(record, label, data, chosen.get('color') or colors[label])
 
 
 def _draw_panel(panel: _Panel, axes: mpl.Axes, twin: mpl.Axes, x_scale: str) -> None:

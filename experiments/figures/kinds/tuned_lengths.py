@@ -108,7 +108,9 @@ class TunedLengthsFigure(Figure[Tuning]):
         for title, column in zip(panels, axes.T, strict=True):
             drawn = [c for c in curves if c.panel == title]
             for ax in column:
-                _draw_base(ax, base)
+                loss = base.loss_window.astype(np.float64)
+                ax.plot(base.multiples, loss.mean(axis=0), color=style.BLACK, linewidth=1.4)
+                length_axes.draw_band(ax, base.multiples, loss, style.BLACK)
                 for curve in drawn:
                     _draw_curve(ax, curve, colors[curve.method], lengths.index(curve.tuned))
             length_axes.set_axis(column[-1], base.multiples)
@@ -168,12 +170,6 @@ def _close_up(base: Group, curves: Sequence[TunedCurve]) -> tuple[float, float]:
     low, high = float(np.concatenate(inside).min()), float(np.concatenate(inside).max())
     margin = 0.15 * max(high - low, 0.05)
     return low - margin, high + margin
-
-
-def _draw_base(axes: mpl.Axes, base: Group) -> None:
-    loss = base.loss_window.astype(np.float64)
-    axes.plot(base.multiples, loss.mean(axis=0), color=style.BLACK, linewidth=1.4)
-    length_axes.draw_band(axes, base.multiples, loss, style.BLACK)
 
 
 def _draw_curve(axes: mpl.Axes, curve: TunedCurve, color: str, index: int) -> None:

@@ -166,11 +166,8 @@ def _draw_panel(panel: FitPanel, axes: mpl.Axes, twin: mpl.Axes, token: str) -> 
     twin.set_ylabel('best multiplier of 1/√H', color=style.BLUE)
     handles.append(mpl.Line2D([], [], color=style.BLUE, label='best multiplier (right)'))
     mean = f', mean of {panel.seeds} seeds' if panel.seeds > 1 else ''
-    label = f'1 + a ln(i/L){mean}: a = {panel.a:.3f}, R² = {_r2(panel)}'
+    r2 = 'n/a' if panel.r2 is None else f'{panel.r2:.3f}'
+    label = f'1 + a ln(i/L){mean}: a = {panel.a:.3f}, R² = {r2}'
     fit = mpl.Line2D([], [], color=style.BLACK, label=label)
     marks = [fit, style.training_length(axes, panel.train_length)]
     style.legend_below(axes, handles, marks)
-
-
-def _r2(panel: FitPanel) -> str:
-    return 'n/a' if panel.r2 is None else f'{panel.r2:.3f}'

@@ -11,7 +11,6 @@ import numpy as np
 from experiments.figures.given import FigureInput
 from experiments.figures.read.by_seed import BySeed
 from experiments.figures.read.encoding_tasks import curves
-from nope.records import Records
 
 TEXT = 'text'
 
@@ -64,17 +63,15 @@ def read(given: FigureInput, curve: Mapping[str, Any]) -> Distances:
         paper=curve.get('paper', ''),
         names=found.names,
         seeds=found.seeds,
-        longest=found.shared(_longest, 'L'),
+        # L, of a task's lengths or of windows of text.
+        longest=found.shared(
+            lambda r: r.attributes.get('longest', r.attributes['train_length']), 'L'
+        ),
         lengths=np.array(found.shared(lambda r: r.along('length', 0).tolist(), 'lengths')),
         distance=found.stacked('distance'),
         nearest=np.stack([_nearest(r['pairs'].astype(np.float64)) for r in found.records]),
         released=found.stacked('released') if has_released else None,
     )
-
-
-def _longest(records: Records) -> int:
-    """L, of a task's lengths or of windows of text."""
-    return records.attributes.get('longest', records.attributes['train_length'])
 
 
 def _nearest(pairs_nLNM: np.ndarray) -> np.ndarray:

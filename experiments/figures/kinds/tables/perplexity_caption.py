@@ -79,20 +79,14 @@ def _factors(rows: Sequence[PerplexityRow]) -> str:
     if not single:
         return ''
     best = {row.name: row for row in rows if row.variant == perplexity_rows.PER_WINDOW}
-    chosen = '; '.join(
-        f'{row.name}: {_listed(best[row.name])} of {", ".join(_factors_of(row))}' for row in single
-    )
+    chosen = []
+    for row in single:
+        found = ', '.join(f'{value.factor:g}' for value in best[row.name].values.values())
+        offered = ', '.join(f'{choice["factor"]:g}' for choice in row.option['choices'])
+        chosen.append(f'{row.name}: {found} of {offered}')
     return (
         'Methods with a factor are shown with the best one for each window, and with the one that '
         'has the lowest mean loss over all cells, both chosen on the text they are reported on, '
         "as the paper's best results may be; the paper's numbers stand beside both. Best factors "
-        f'from the left: {chosen}.'
+        f'from the left: {"; ".join(chosen)}.'
     )
-
-
-def _listed(row: PerplexityRow) -> str:
-    return ', '.join(f'{value.factor:g}' for value in row.values.values())
-
-
-def _factors_of(row: PerplexityRow) -> list[str]:
-    return [f'{choice["factor"]:g}' for choice in row.option['choices']]

@@ -29,7 +29,11 @@ def needs(name: str, given: Options) -> dict[str, str]:
     check_corpora(name, given['corpora'], COLUMNS)
     for corpus in given['corpora']:
         check_choice(name, 'measure of a corpus', measure_of(corpus), MEASURES)
-        _check_windows(name, windows_of(given, corpus))
+        multiples = windows_of(given, corpus)
+        for multiple in multiples:
+            options.check_number(name, 'windows', multiple)
+        if sorted(set(multiples)) != list(multiples):
+            raise ValueError(f'figure {name!r}: windows must ascend, got {list(multiples)}')
     options.check_rows(name, given['rows'], (*ROW, *SOURCE), 'table2')
     for row in given['rows']:
         _check_row(name, row)
@@ -41,13 +45,6 @@ def needs(name: str, given: Options) -> dict[str, str]:
         for measure in MEASURES
         for corpus in measured_corpora(given, measure)
     }
-
-
-def _check_windows(name: str, multiples: Sequence[float]) -> None:
-    for multiple in multiples:
-        options.check_number(name, 'windows', multiple)
-    if sorted(set(multiples)) != list(multiples):
-        raise ValueError(f'figure {name!r}: windows must ascend, got {list(multiples)}')
 
 
 def check_corpora(name: str, corpora: Sequence[Options], accepted: Sequence[str] = CORPUS) -> None:

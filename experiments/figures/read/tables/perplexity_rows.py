@@ -150,17 +150,16 @@ def values_of(
         if any(_at(r, multiple) is None for r in records):
             continue
         loss, perplexity = (
-            np.array([r[_measure(r)[which]][_at(r, multiple)] for r in records], dtype=np.float64)
+            np.array(
+                [r[MEASURES[r.attributes['evaluation']][which]][_at(r, multiple)] for r in records],
+                dtype=np.float64,
+            )
             for which in (0, 1)
         )
         if not np.isnan(loss).any():
             by_seed = of_models(loss, records)
             values[corpus, float(multiple)] = Perplexity(loss, perplexity, by_seed, factor)
     return values
-
-
-def _measure(records: Records) -> tuple[str, str]:
-    return MEASURES[records.attributes['evaluation']]
 
 
 def _at(records: Records, multiple: float) -> Any:

@@ -162,9 +162,4 @@ def paper_text(cell: Cell, column: Column) -> str:
     """'' where the paper has none."""
     if cell.paper is None or isinstance(cell.paper, str):
         return cell.paper or ''
-    return number(cell.paper, _printed(cell.paper, column.decimals))
-
-
-def _printed(value: float, most: int) -> int:
-    """Decimals of the paper's own: it prints one, or none."""
-    return min(most, 0 if isinstance(value, int) else 1)
+    return number(cell.paper, 0 if isinstance(cell.paper, int) else min(column.decimals, 1))
