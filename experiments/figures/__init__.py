@@ -11,7 +11,7 @@ import functools
 
 from experiments.figures import kinds, resampled, seeds
 from experiments.figures.base import KINDS, Figure, FigureOutput, write
-from experiments.figures.claims.decided import Claim
+from experiments.figures.claims.decided import Decided as Claim
 from experiments.figures.given import FigureInput
 
 __all__ = ['KINDS', 'Claim', 'Figure', 'FigureInput', 'FigureOutput', 'draw', 'kinds', 'write']

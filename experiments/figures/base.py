@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 
 from experiments.figures.claims.decide import Rule, decide
-from experiments.figures.claims.decided import Claim
+from experiments.figures.claims.decided import Decided as Claim
 from experiments.figures.given import (
     MEASURES,
     FigureInput,

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
-from experiments.figures.claims.decided import Claim
+from experiments.figures.claims.decided import Decided as Claim
 from experiments.figures.claims.headline import Numbers
 from experiments.figures.claims.listed import Listed
 from experiments.figures.roles import Undecided

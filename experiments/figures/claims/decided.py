@@ -1,4 +1,4 @@
-"""Claim as a figure decides it: an entry of summary.json."""
+"""A claim as a figure decided it."""
 
 from __future__ import annotations
 
@@ -10,16 +10,14 @@ from experiments.figures.claims import headline
 
 
 @dataclasses.dataclass(frozen=True)
-class Claim:
-    """One thing the paper says, next to what was measured.
+class Decided:
+    """A claim of a source, next to what was measured.
 
-    id, number, paper: as listed in claims/catalogue.py.
-    measured: numbers, JSON-able; None stands for 'not within the positions measured'.
-    holds: computed from `measured`; None where that decides nothing.
-    statement: what `holds` decides, with every threshold it uses.
-    verdict: 'holds', 'does not hold', 'undecided' (the numbers are too close or too few), 'not
-        measured' (`measured` says what is missing) or 'reading' (there is nothing to decide).
-    numbers: those of `measured` that the verdict rests on, in plain words with units.
+    The catalogue has id, number and paper. `measured` is JSON-able, with None for 'not within the
+    positions measured'. `holds` follows from it, None where nothing is decided. The statement says
+    what is decided, with every threshold. The verdict 'undecided' means that the numbers are too
+    close or too few, 'not measured' that `measured` says what is missing, 'reading' that nothing is
+    to be decided. The verdict rests on `numbers`, in plain words with units.
     """
 
     id: str

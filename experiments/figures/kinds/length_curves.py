@@ -12,7 +12,7 @@ from experiments.figures.base import Figure, kind
 from experiments.figures.claims import code_models, laws
 from experiments.figures.claims import lengths as claims
 from experiments.figures.claims.decide import decide
-from experiments.figures.claims.decided import Claim
+from experiments.figures.claims.decided import Decided as Claim
 from experiments.figures.given import (
     FigureInput,
     check_choice,

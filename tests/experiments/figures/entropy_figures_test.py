@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from experiments.figures import KINDS, write
-from experiments.figures.claims.decided import Claim
+from experiments.figures.claims.decided import Decided as Claim
 from tests.experiments.figures.synthetic import INPUTS, column, measuring, position_runs, rows_of
 
 

@@ -11,7 +11,7 @@ import pytest
 from matplotlib import colors as mpl_colors
 
 from experiments.figures import KINDS
-from experiments.figures.claims.decided import Claim
+from experiments.figures.claims.decided import Decided as Claim
 from experiments.figures.given import FigureInput
 from experiments.figures.kinds.scratchpads import written
 from experiments.figures.read.scratchpads import bars, formats

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from experiments.figures import KINDS
-from experiments.figures.claims.decided import Claim
+from experiments.figures.claims.decided import Decided as Claim
 from experiments.figures.given import FigureInput
 from tests.experiments.figures import synthetic
 
