@@ -104,7 +104,8 @@ class AblationTable(TableFigure[Rows]):
 
     def shown(self, given: FigureInput, rows: Rows) -> claims.Shown:
         players = Roles(given.name, given.options, {row.label: row for row in rows}, 'row')
-        return claims.Shown(players, [c for c in given.options['corpora'] if not c.get('missing')])
+        corpora = [c for c in given.options['corpora'] if not c.get('missing')]
+        return claims.Shown(players, corpora)
 
     def table(self, given: FigureInput, rows: Rows) -> Table:
         token = perplexity_caption.token_name(given, rows)

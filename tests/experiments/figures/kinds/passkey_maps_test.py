@@ -214,8 +214,7 @@ def test_prompts_of_a_length_may_differ_in_their_tokens():
 
 
 def test_the_caption_tells_a_brief_prompt_and_what_models_have_seen():
-    data = 'standard library sources (80.0%) + synthetic retrieval documents (20.0%), bytes'
-    facts = {'data': data, 'token': 'byte'}
+    facts = {'sources': ['stdlib', 'retrieval'], 'token': 'byte'}
     records = synthetic.passkey_records(**facts)
     records.attributes['template'] = 'brief'
     runs = {'brief': records, 'paper': synthetic.passkey_records()}
