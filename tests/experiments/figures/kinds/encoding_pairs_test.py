@@ -11,7 +11,6 @@ import pytest
 from experiments.figures import KINDS, FigureInput
 from experiments.figures.read.encoding_tasks import pairs, released, scores
 from tests.experiments.figures.synthetic import (
-    ENCODING_TASKS,
     encoding_curves,
     encoding_runs,
     stating,
@@ -106,8 +105,3 @@ def test_a_missing_encoding_of_the_paper_is_named() -> None:
 def test_labels_that_no_curve_has_are_refused(without: tuple[str, ...]) -> None:
     with pytest.raises(ValueError, match=r'accepted: some of the labels .* and not all'):
         KINDS['encoding_pairs'].required('f', dict(given(without=without).options))
-
-
-def test_without_must_be_given() -> None:
-    with pytest.raises(ValueError, match="options must give 'without'"):
-        KINDS['encoding_pairs'].required('f', {'curves': encoding_curves(ENCODING_TASKS)})

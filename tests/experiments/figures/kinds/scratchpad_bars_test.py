@@ -234,17 +234,3 @@ def test_formats_with_other_encodings_seeds_or_scratchpads_are_refused() -> None
     mixed = exact_match_records(0.5, task='parity', scratchpad='minimal', seed=1)
     with pytest.raises(ValueError, match='differ in their scratchpad'):
         draw(with_records(given, **{'parity_full_1/1': mixed}))
-
-
-@pytest.mark.parametrize(
-    ('change', 'message'),
-    [
-        ({'paper': 'RoPE'}, r"paper must be one of .* got 'RoPE'"),
-        ({'format': 'full'}, r"unknown key 'format' in curves"),
-        ({'label': ''}, r"curves must give 'label'"),
-    ],
-)
-def test_options_that_do_not_fit_are_refused(change: dict[str, str], message: str) -> None:
-    curves = INPUTS['scratchpad_bars'].options['curves']
-    with pytest.raises(ValueError, match=message):
-        KINDS['scratchpad_bars'].required('f', {'curves': [curves[0] | change, *curves[1:]]})

@@ -62,7 +62,6 @@ def stating(given: FigureInput, name: str, **facts: object) -> FigureInput:
 @pytest.mark.parametrize(
     ('options', 'message'),
     [
-        ({'until': 1.5}, "unknown key 'until'"),
         ({'curves': [{'group': 'a', 'label': 'b', 'role': 'first'}]}, "'first'"),
         (
             {
