@@ -147,6 +147,27 @@ def test_caption_says_where_numbers_are_from_and_the_summary_what_is_decided(kin
         assert claim['verdict'] in (*decided, 'undecided', 'not measured', 'reading')
 
 
+# Column of the CSV -> measure of the record, of kinds that write what they read.
+COLUMNS = {
+    'entropy_loss': {'loss_nats': 'loss', 'loss_std_nats': 'loss_std'},
+    'extension': {'loss_nats': 'loss', 'position': None},
+    'factor_grid': {'loss_window_nats': 'loss_window', 'loss_tail_nats': 'loss_tail'},
+    'length_curves': {'loss_window_nats': 'loss_window', 'loss_tail_nats': 'loss_tail'},
+    'tuned_lengths': {'loss_window_nats': 'loss_window', 'loss_tail_nats': 'loss_tail'},
+}
+
+
+@pytest.mark.parametrize('kind', COLUMNS)
+def test_the_csv_holds_the_arrays_of_the_records(kind, written):
+    given = INPUTS[kind]
+    rows = synthetic.rows_of(written(kind) / f'{given.name}.csv')
+    for name, records in given.records.items():
+        mine = [row for row in rows if row['record'] == name]
+        for column, measure in COLUMNS[kind].items():
+            values = np.arange(1, 257) if measure is None else records[measure]
+            np.testing.assert_array_equal(synthetic.column(mine, column), values)
+
+
 @pytest.mark.parametrize('kind', NAMES)
 def test_a_missing_record_is_named_with_its_figure(kind):
     given = INPUTS[kind]

@@ -5,27 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from experiments.figures import KINDS, FigureInput, write
+from experiments.figures import KINDS, FigureInput
 from nope.records import Records
 from tests.experiments.figures import synthetic
-from tests.experiments.figures.synthetic import INPUTS, column, rows_of
+from tests.experiments.figures.synthetic import INPUTS
 
 OPTIONS = INPUTS['length_curves'].options
 
 
 def claims(runs, **options):
     return KINDS['length_curves'].draw(FigureInput('f', runs, {**OPTIONS, **options})).claims
-
-
-def test_length_rows_are_the_records(tmp_path):
-    given = INPUTS['length_curves']
-    write(KINDS['length_curves'].draw(given), tmp_path)
-    rows = rows_of(tmp_path / 'fig_dynamic.csv')
-    for name, records in given.records.items():
-        mine = [row for row in rows if row['record'] == name]
-        np.testing.assert_array_equal(column(mine, 'loss_window_nats'), records['loss_window'])
-        np.testing.assert_array_equal(column(mine, 'loss_tail_nats'), records['loss_tail'])
-        np.testing.assert_array_equal(column(mine, 'length_over_L'), synthetic.MULTIPLES)
 
 
 def shifted(runs, prefix, amount, index):
