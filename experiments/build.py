@@ -120,7 +120,7 @@ def _check_figure(config: dict[str, Any], evals: Mapping[str, EvalSpec]) -> None
         members |= found
     _check_alike(kind, members, config['evals'])
     known = {name: spec.known for name, spec in members.items()}
-    figures.check_known(kind, config['name'], options, known)
+    figures.KINDS[kind].check_known(config['name'], options, known)
 
 
 def _check_alike(kind: str, evals: Mapping[str, EvalSpec], entries: Mapping[str, Any]) -> None:
@@ -133,7 +133,7 @@ def _check_alike(kind: str, evals: Mapping[str, EvalSpec], entries: Mapping[str,
         typed = [field for field in _TYPED.get(attribute, ()) if field in entries[entry]]
         return '.'.join(['evals', entry, *typed[:1]])
 
-    for attribute in figures.shared(kind):
+    for attribute in figures.KINDS[kind].SHARED:
         known = {name: spec.known[attribute] for name, spec in evals.items()}
         if len(set(known.values())) > 1:
             by = {f'{value!r} by {place(x, attribute)}' for x, value in known.items()}

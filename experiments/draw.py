@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from experiments import figures, history
-from experiments.figures.base import FigureInput
+from experiments.figures.given import FigureInput
 from experiments.homes import check_name
 from experiments.statuses import BAD_INPUT
 from nope import records
@@ -52,7 +52,7 @@ def write_inputs(
 
 
 def draw(folder: pathlib.Path) -> pathlib.Path:
-    """Draws the figure of `folder`; returns the PNG's path.
+    """Draws the figure of `folder`; returns the path of its PNG, or of a table's HTML.
 
     ValueError where the folder is no figure's, or where its records are missing.
     """
@@ -67,8 +67,9 @@ def draw(folder: pathlib.Path) -> pathlib.Path:
                 f'{(folder / relative).resolve()}'
             ) from error
     given = FigureInput(inputs['name'], found, inputs['options'])
-    figures.write(figures.draw(inputs['kind'], given), folder)
-    return folder / f'{inputs["name"]}.png'
+    output = figures.draw(inputs['kind'], given)
+    figures.write(output, folder)
+    return folder / f'{inputs["name"]}.{"html" if output.figure is None else "png"}'
 
 
 def redraw(folder: pathlib.Path) -> pathlib.Path:

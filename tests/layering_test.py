@@ -49,6 +49,18 @@ FLOOR: tuple[frozenset[str], ...] = (
     frozenset({'cli'}),
 )
 
+# The parts of figures; none imports a later one.
+DRAWING: tuple[frozenset[str], ...] = (
+    frozenset({'look'}),
+    frozenset({'given'}),
+    frozenset({'roles'}),
+    frozenset({'read'}),
+    frozenset({'claims'}),
+    frozenset({'base'}),
+    frozenset({'resampled', 'seeds'}),
+    frozenset({'kinds'}),
+)
+
 # Whatever sits at or below the first name never imports what sits at or below the second ones.
 FORBIDDEN = {
     'nope': ('absl.app', 'absl.flags', 'configs', 'experiments', 'ml_collections'),
@@ -250,19 +262,27 @@ def test_no_import_is_for_types_alone_but_for_what_is_loaded_late() -> None:
     assert sorted(hidden) == [*LATE]
 
 
-def test_the_experiments_are_built_from_below() -> None:
-    """config and specs -> runs -> evaluations -> build -> plan -> execute -> run."""
-    order = {part: level for level, parts in enumerate(FLOOR) for part in parts}
-    imports = project_imports('experiments')
-    parts = {module.split('.')[1] for module in imports if '.' in module}
-    assert parts == set(order), 'each part of experiments has a level'
+@pytest.mark.parametrize(
+    ('package', 'levels'), [('experiments', FLOOR), ('experiments.figures', DRAWING)]
+)
+def test_the_parts_of_a_package_are_built_from_below(
+    package: str, levels: tuple[frozenset[str], ...]
+) -> None:
+    """config and specs -> runs -> evaluations -> build -> plan -> execute -> run, and look ->
+    given -> read -> claims -> kinds."""
+    order = {part: level for level, parts in enumerate(levels) for part in parts}
+    inside = f'{package}.'
+    imports = {m: i for m, i in project_imports('experiments').items() if m.startswith(inside)}
+
+    def part(name: str) -> str:
+        return name.removeprefix(inside).partition('.')[0]
+
+    assert {part(module) for module in imports} == set(order), f'each part of {package} has a level'
     upwards = [
         f'{module} imports {i.name}'
         for module, found in imports.items()
         for i in found
-        if module.count('.')
-        and i.name.startswith('experiments.')
-        and order[i.name.split('.')[1]] > order[module.split('.')[1]]
+        if i.name.startswith(inside) and order[part(i.name)] > order[part(module)]
     ]
     assert upwards == []
 

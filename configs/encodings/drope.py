@@ -31,7 +31,7 @@ def get_config(size: str = 'quick') -> ConfigDict:
     }
     labels = {
         'nope': 'NoPE',
-        'rope': 'rotary',
+        'rope': 'RoPE',
         'dropped': 'rotation dropped after 3/4 of its training',
     }
     for share, words in SHARES.items():

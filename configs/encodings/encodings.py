@@ -15,7 +15,7 @@ from configs.shared import base, models, pieces
 TIMES = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 ENCODINGS: dict[str, tuple[str, dict]] = {
     'none': ('NoPE', models.NOPE),
-    'rotary': ('rotary', models.ROTARY),
+    'rotary': ('RoPE', models.ROTARY),
     'alibi': ('ALiBi', models.ALIBI),
     't5': ('T5 bias', {'kind': 't5'}),
     'sinusoidal': ('sinusoidal', {'kind': 'sinusoidal'}),
@@ -30,7 +30,7 @@ def get_config(size: str = 'quick') -> ConfigDict:
     for name in config.runs:
         config.evals[f'{name}/'] = {'kind': 'lengths', 'run': name, 'times': TIMES}
     labels = {name: label for name, (label, _) in ENCODINGS.items()}
-    labels['mixed'] = 'rotary, NoPE every fourth layer'
+    labels['mixed'] = 'RoPE, NoPE every fourth layer'
     curves = tuple({'group': name, 'label': label} for name, label in labels.items())
     config.figure = {'kind': 'length_curves', 'curves': curves}
     return config

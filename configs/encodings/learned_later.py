@@ -42,7 +42,7 @@ def get_config(size: str = 'quick') -> ConfigDict:
         'nope_more': 'NoPE, a quarter more training',
         'learned': 'learned positions, a quarter more training',
         'learned_alone': 'learned positions trained alone',
-        'rope': 'rotary',
+        'rope': 'RoPE',
     }
     for name in labels:
         config.evals[f'{name}/'] = {'kind': 'lengths', 'run': name, 'times': TIMES}

@@ -20,13 +20,13 @@ def get_config(size: str = 'quick') -> ConfigDict:
     config = text.add(base.experiment('table1', size), size)
     config.runs = {'rope': pieces.base(models.ROTARY), 'nope': pieces.base()}
     rows = []
-    for run, label, paper in (('rope', 'rotary', 'RoPE'), ('nope', 'NoPE', 'NoPE')):
+    for run, label, paper in (('rope', 'RoPE', 'RoPE'), ('nope', 'NoPE', 'NoPE')):
         name = f'{run}_tasks/'
         config.evals[name] = {'kind': 'harness', 'run': run}
         rows.append({'label': label, 'paper': paper, 'record': name})
     config.figure = {
         'kind': 'commonsense_table',
         'rows': tuple(rows),
-        'roles': {'base': 'NoPE', 'rotary': 'rotary'},
+        'roles': {'base': 'NoPE', 'rotary': 'RoPE'},
     }
     return config

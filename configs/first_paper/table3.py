@@ -23,7 +23,7 @@ def get_config(size: str = 'quick') -> ConfigDict:
     config.runs = {'rope': pieces.base(models.ROTARY), 'nope': pieces.base()}
     if size != 'paper':
         config.finetune.learning_rate = config.train.learning_rate / 4
-    rows = [_row(config, 'rope', 'rotary', 'RoPE', 1.0), _row(config, 'nope', 'NoPE', 'NoPE', 1.0)]
+    rows = [_row(config, 'rope', 'RoPE', 'RoPE', 1.0), _row(config, 'nope', 'NoPE', 'NoPE', 1.0)]
     for method, (title, _, _) in finetuned.METHODS.items():
         for times, paper in TUNED.items():
             run = finetuned.add(config, method, 'raw', times)
@@ -38,7 +38,7 @@ def get_config(size: str = 'quick') -> ConfigDict:
         'rows': tuple(rows),
         'roles': {
             'base': 'NoPE',
-            'rotary': 'rotary',
+            'rotary': 'RoPE',
             'headscale': {int(times): f'HeadScale at {times:g} L' for times in SEARCHED},
         },
     }

@@ -1,8 +1,7 @@
-"""Input, output and files of a figure.
+"""A kind of figure, what it gives, and the files of that.
 
 A figure is a pure function from records to a `FigureOutput`; nothing here or below knows a
-model, a config file or a run. Checks of the input come before anything is drawn and name
-the figure, the record and what is missing.
+model, a config file or a run.
 """
 
 from __future__ import annotations
@@ -12,17 +11,26 @@ import dataclasses
 import io
 import json
 import pathlib
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
+from experiments.figures.claims.decide import Rule, decide
 from experiments.figures.claims.decided import Decided as Claim
-from experiments.figures.look import mpl, natural, style
-from nope.records import Records
+from experiments.figures.given import (
+    MEASURES,
+    FigureInput,
+    Known,
+    Measures,
+    check_options,
+    check_records,
+    names_below,
+    shared_attribute,
+)
+from experiments.figures.look import mpl, style
+from experiments.figures.look.web import html_of
 from nope.runtime.files import write_bytes, write_text
-
-Measures = Mapping[str, Mapping[str, tuple[str, ...]]]
 
 # Pictures that are written. matplotlib drops a metadata entry that is None; by default it would
 # store date and version.
@@ -31,51 +39,22 @@ METADATA: Mapping[str, dict[str, None]] = {
     'pdf': {'CreationDate': None},
 }
 
-# The arrays that several figures rely on, by evaluation: measure -> axes. A figure that reads
-# another evaluation, or other arrays, says so itself (`check_records`).
-MEASURES: Measures = {
-    'positions': {
-        'loss': ('position',),
-        'loss_std': ('position',),
-        'entropy': ('layer', 'head', 'position'),
-        'multiplier': ('layer', 'head'),
-    },
-    'lengths': {
-        'loss_window': ('length',),
-        'loss_tail': ('length',),
-        'multiplier_mean': ('length',),
-    },
-    'perplexity': {
-        'loss': ('length',),
-        'perplexity': ('length',),
-        'windows': ('length',),
-        'documents': ('length',),
-    },
-    # Its other arrays are NaN where no token is key.
-    'longppl': {'key_tokens': ('length',)},
-    'passkey': {'accuracy': ('length', 'depth'), 'tokens': ('length',)},
-    'longbench': {'score': ('dataset',), 'samples': ('dataset',)},
-}
-
-
-@dataclasses.dataclass(frozen=True)
-class FigureInput:
-    """name: file name of the figure, e.g. 'fig1'. records: by the name the config gives them.
-    options: the figure's own options (panels, labels, layers to show)."""
-
-    name: str
-    records: Mapping[str, Records]
-    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+D = TypeVar('D')
+F = TypeVar('F', bound='Figure[Any]')
 
 
 @dataclasses.dataclass(frozen=True)
 class FigureOutput:
-    """rows: the numbers behind the picture in tidy long form, all with the same keys.
-    runs: record name -> run_id of the run it came from. markdown: the same as a text that is
-    read without the picture, as tables have; '' where there is none."""
+    """Result of drawing.
+
+    - figure: None for a table.
+    - rows: the numbers in tidy long form, all with the same keys.
+    - runs: record name -> run_id of its run.
+    - markdown: tables to read without the picture, '' for none.
+    """
 
     name: str
-    figure: mpl.Figure
+    figure: mpl.Figure | None
     rows: list[dict[str, Any]]
     caption: str
     claims: list[Claim]
@@ -83,123 +62,131 @@ class FigureOutput:
     markdown: str = ''
 
 
-def check_options(
-    figure: str,
-    options: Mapping[str, Any],
-    accepted: Collection[str],
-    needed: Collection[str] = (),
-    where: str = 'options',
-) -> None:
-    """ValueError, naming the figure, for an unknown or a missing key of `options`, which are
-    the figure's options or one entry of them, told by `where`."""
-    for key in options:
-        if key not in accepted:
-            raise ValueError(
-                f'figure {figure!r}: unknown key {key!r} in {where}; accepted: {sorted(accepted)}'
-            )
-    for key in needed:
-        if not options.get(key):
-            raise ValueError(
-                f'figure {figure!r}: {where} must give {key!r}, got {options.get(key)!r}'
-            )
+class Figure(Generic[D]):
+    """A kind of figure: records to data; data to picture, rows, caption and claims.
 
+    A kind sets the fields below that differ and writes `needs`, `read`, `picture`, `rows` and
+    `caption`. `kind` makes it known. Methods raise ValueError, naming the figure, for options and
+    records that do not fit.
 
-def check_choice(figure: str, key: str, value: Any, accepted: Collection[Any]) -> None:
-    if value not in accepted:
-        raise ValueError(
-            f'figure {figure!r}: {key} must be one of {sorted(accepted)}, got {value!r}'
-        )
-
-
-def names_below(given: FigureInput, name: str) -> list[str]:
-    """The records that `name` stands for: those below it, in order, where it ends in '/'."""
-    if name.endswith('/'):
-        return sorted((k for k in given.records if k.startswith(name)), key=natural.order)
-    return [name] if name in given.records else []
-
-
-def check_records(
-    given: FigureInput, needs: Mapping[str, str], measures: Measures = MEASURES
-) -> None:
-    """Checks that each needed record is there and holds the arrays that the figure reads.
-
-    needs: record name -> evaluation. A name that ends in '/' stands for one record or more
-    below it. measures: the arrays, by evaluation. Raises ValueError naming the figure, the record
-    and what was found.
+    OPTIONS, NEEDED: the options that it has, and those that must be given.
+    MEASURES: arrays that it reads, by evaluation.
+    SHARED: attributes that all of its records share; also compared before training.
+    RULES: rules of its claims.
+    MEANS: several seeds of a record that is read by its name are drawn as their mean, and not as
+        the first one.
+    ALONE: one seed is drawn at a time, of records below prefixes too.
+    RESAMPLED: claims of one seed are decided again for resamples of the text.
     """
-    for name, evaluation in needs.items():
-        found = names_below(given, name)
-        if not found:
-            raise ValueError(
-                f'figure {given.name!r} needs the run {name!r} (evaluation {evaluation!r}), which '
-                f'is missing; there are records of {sorted(given.records)}'
+
+    OPTIONS: Collection[str] = ()
+    NEEDED: Collection[str] = ()
+    MEASURES: ClassVar[Measures] = MEASURES
+    SHARED: tuple[str, ...] = ()
+    RULES: Sequence[Rule[Any]] = ()
+    MEANS = False
+    ALONE = False
+    RESAMPLED = False
+
+    def needs(self, name: str, options: Mapping[str, Any]) -> dict[str, str]:
+        """As `required`, of options whose keys are known."""
+        raise NotImplementedError
+
+    def check_known(self, name: str, options: Mapping[str, Any], known: Known) -> None:
+        """ValueError where attributes that are known before training do not bear the figure."""
+
+    def read(self, given: FigureInput) -> D:
+        """Data of the figure from records that hold what it needs."""
+        raise NotImplementedError
+
+    def picture(self, given: FigureInput, data: D) -> mpl.Figure | None:
+        """None for a table."""
+        raise NotImplementedError
+
+    def rows(self, given: FigureInput, data: D) -> Iterable[dict[str, Any]]:
+        raise NotImplementedError
+
+    def caption(self, given: FigureInput, data: D) -> str:
+        raise NotImplementedError
+
+    def markdown(self, given: FigureInput, data: D) -> str:
+        """Text that is read without the picture."""
+        return ''
+
+    def shown(self, given: FigureInput, data: D) -> Any:
+        """Argument of the rules."""
+        return data
+
+    def claims(self, given: FigureInput, data: D) -> list[Claim]:
+        return decide(self.RULES, self.shown(given, data))
+
+    def required(self, name: str, options: Mapping[str, Any]) -> dict[str, str]:
+        """Record name -> evaluation, before anything has run. A name that ends in '/' stands for
+        one record or more below it ('base/seed0', 'base/seed1')."""
+        check_options(name, options, self.OPTIONS, self.NEEDED)
+        return self.needs(name, options)
+
+    def decided(self, given: FigureInput) -> list[Claim]:
+        """Claims without a picture, of an input that `draw` accepts."""
+        return self.claims(given, self.read(given))
+
+    def draw(self, given: FigureInput) -> FigureOutput:
+        """The figure of one seed, or of groups of seeds."""
+        needs = self.required(given.name, given.options)
+        check_records(given, needs, self.MEASURES)
+        names = [name for needed in needs for name in names_below(given, needed)]
+        for attribute in self.SHARED:
+            shared_attribute(given, names, attribute)
+        with style.house():
+            data = self.read(given)
+            return FigureOutput(
+                name=given.name,
+                figure=self.picture(given, data),
+                rows=list(self.rows(given, data)),
+                caption=self.caption(given, data),
+                claims=self.claims(given, data),
+                runs={name: str(given.records[name].attributes['run_id']) for name in names},
+                markdown=self.markdown(given, data),
             )
-        for key in found:
-            _check_record(given, key, evaluation, measures[evaluation])
 
 
-def _check_record(
-    given: FigureInput, key: str, evaluation: str, measures: Mapping[str, tuple[str, ...]]
-) -> None:
-    records = given.records[key]
-    where = f'figure {given.name!r}, run {key!r}'
-    actual = records.attributes.get('evaluation')
-    if actual != evaluation:
-        raise ValueError(f'{where}: needs the evaluation {evaluation!r}, got {actual!r}')
-    for measure, axes in measures.items():
-        if measure not in records.measures:
-            raise ValueError(
-                f'{where}: no measure {measure!r}; these records hold {sorted(records.measures)}'
-            )
-        if tuple(records.measures[measure].axes) != axes:
-            raise ValueError(
-                f'{where}: measure {measure!r} needs the axes {axes}, '
-                f'got {tuple(records.measures[measure].axes)}'
-            )
-        if not np.all(np.isfinite(records[measure])):
-            raise ValueError(f'{where}: measure {measure!r} holds values that are not finite')
+KINDS: dict[str, Figure[Any]] = {}
 
 
-def shared_attribute(given: FigureInput, names: list[str], attribute: str) -> Any:
-    """The value of `attribute` that all records `names` share; ValueError where they differ."""
-    values = {name: given.records[name].attributes[attribute] for name in names}
-    if len(set(values.values())) != 1:
-        raise ValueError(f'figure {given.name!r}: the runs differ in {attribute!r}: {values}')
-    return values[names[0]]
+def kind(name: str) -> Callable[[type[F]], type[F]]:
+    """Decorator of a kind of figure: configs call it `name`."""
 
+    def known(figure: type[F]) -> type[F]:
+        KINDS[name] = figure()
+        return figure
 
-def check_multiple(
-    given: FigureInput, names: Collection[str], attribute: str, multiple: float
-) -> None:
-    """ValueError where the `attribute` of a record, a length in tokens, is not `multiple` L. For
-    records that do not have it the options are believed."""
-    for name in names:
-        facts = given.records[name].attributes
-        if facts.get(attribute) not in (None, round(multiple * facts['train_length'])):
-            raise ValueError(
-                f'figure {given.name!r}: the options say {multiple:g} L of {name!r}, whose '
-                f'{attribute} is {facts[attribute]} with L = {facts["train_length"]}'
-            )
-
-
-def runs_of(given: FigureInput, names: list[str]) -> dict[str, str]:
-    return {name: str(given.records[name].attributes['run_id']) for name in names}
+    return known
 
 
 def write(output: FigureOutput, folder: pathlib.Path) -> None:
-    """Writes <name>.png, <name>.pdf, <name>.csv, where there is a text <name>.md, caption.txt
-    and, last, summary.json.
+    """Writes <name>.png and <name>.pdf, or <name>.html of a table; <name>.csv; where there is a
+    text <name>.md; caption.txt and, last, summary.json.
 
     The same output gives the same bytes (no dates in the metadata), and each file appears
     whole or not at all.
     """
-    for kind in METADATA:
-        write_bytes(folder / f'{output.name}.{kind}', rendered(output.figure, kind))
+    if output.figure is None:
+        head = f'<!doctype html>\n<meta charset="utf-8">\n<title>{output.name}</title>\n'
+        write_text(folder / f'{output.name}.html', f'{head}{html_of(output.markdown)}\n')
+    else:
+        for ending in METADATA:
+            write_bytes(folder / f'{output.name}.{ending}', rendered(output.figure, ending))
     write_text(folder / f'{output.name}.csv', csv_text(output.rows))
     if output.markdown:
         write_text(folder / f'{output.name}.md', output.markdown)
     write_text(folder / 'caption.txt', output.caption + '\n')
-    write_text(folder / 'summary.json', _summary(output))
+    summary = {
+        'figure': output.name,
+        'caption': output.caption,
+        'runs': dict(output.runs),
+        'claims': [plain(claim.stated()) for claim in output.claims],
+    }
+    write_text(folder / 'summary.json', json.dumps(summary, indent=2, allow_nan=False) + '\n')
 
 
 def rendered(figure: mpl.Figure, kind: str, dpi: float = style.DPI) -> bytes:
@@ -217,16 +204,6 @@ def csv_text(rows: list[dict[str, Any]]) -> str:
     writer.writeheader()
     writer.writerows(rows)
     return stream.getvalue()
-
-
-def _summary(output: FigureOutput) -> str:
-    summary = {
-        'figure': output.name,
-        'caption': output.caption,
-        'runs': dict(output.runs),
-        'claims': [plain(claim.stated()) for claim in output.claims],
-    }
-    return json.dumps(summary, indent=2, allow_nan=False) + '\n'
 
 
 def plain(value: Any) -> Any:

@@ -14,7 +14,7 @@ import enum
 from collections.abc import Collection, Mapping
 from typing import Any, Generic, TypeVar
 
-from experiments.figures.base import FigureInput, check_multiple, check_options
+from experiments.figures.given import FigureInput, check_multiple, check_options
 
 R = TypeVar('R')
 

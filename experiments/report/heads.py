@@ -23,10 +23,10 @@ SHADES = 10  # of cells, numbered 0 to SHADES
 class HeadGrid:
     """Entropy of all heads in one evaluation, in nats.
 
-    means: length -> text and shade of every head, [layer][head]; the mean over the positions in
-    (length / 2, length]. curves: base64 of little-endian uint16 [layer, head, point] in QUANTUM.
-    multipliers: [layer][head], nothing where they were not recorded. others: the names of grids to
-    hold it against: the same model with other multipliers.
+    - means: [length][layer][head], each the mean over the positions in (length / 2, length].
+    - curves: base64 of little-endian uint16 [layer, head, point] in QUANTUM.
+    - multipliers: [layer][head], empty where they were not recorded.
+    - others: names of grids of the same model with other multipliers.
     """
 
     names: tuple[str, ...]
@@ -67,8 +67,10 @@ class HeadGrid:
 
 
 def grids(folder: WorkFolder, most_bytes: int) -> list[HeadGrid]:
-    """Of all records with entropy by layer, head and position that fit in `most_bytes` together."""
-    with_entropy = [r for r in folder.recordings if _has_entropy(r)]
+    """Grids of all records with entropy by layer, head and position, within `most_bytes`
+    together."""
+    axes = [(r, r.records.measures.get('entropy')) for r in folder.recordings]
+    with_entropy = [r for r, entropy in axes if entropy is not None and entropy.axes == AXES]
     found: list[HeadGrid] = []
     for number, recording in enumerate(with_entropy):
         with noted(folder.problems, relative(recording.folder, folder.root)):
@@ -79,7 +81,8 @@ def grids(folder: WorkFolder, most_bytes: int) -> list[HeadGrid]:
                 where = relative(recording.folder, folder.root)
                 folder.problems.append(Problem('left out', where, what))
             else:
-                most_bytes -= _size(*_count(recording), len(grid.positions))
+                layers, heads, _ = recording.records['entropy'].shape
+                most_bytes -= _size(layers, heads, len(grid.positions))
                 found.append(grid)
     return [dataclasses.replace(grid, others=_others(grid, found)) for grid in found]
 
@@ -87,17 +90,6 @@ def grids(folder: WorkFolder, most_bytes: int) -> list[HeadGrid]:
 def shaded(means: Sequence[Sequence[float]]) -> list[list[tuple[str, int]]]:
     highest = max((value for row in means for value in row), default=0.0) or 1.0
     return [[(f'{v:.2f}', round(SHADES * max(v, 0) / highest)) for v in row] for row in means]
-
-
-def _has_entropy(recording: Recording) -> bool:
-    measure = recording.records.measures.get('entropy')
-    return measure is not None and measure.axes == AXES
-
-
-def _count(recording: Recording) -> tuple[int, int]:
-    """Layers, and heads of each."""
-    layers, heads, _ = recording.records['entropy'].shape
-    return layers, heads
 
 
 def _size(layers: int, heads: int, points: int) -> int:

@@ -29,8 +29,7 @@ from experiments.report import (
     workfolder,
 )
 from experiments.report.heads import HeadGrid
-from experiments.report.pairs import SIDES, Pair, paired
-from experiments.report.problems import Problem
+from experiments.report.pairs import SIDES, Beside, paired
 from experiments.report.ranges import LossRow
 from experiments.report.workfolder import WorkFolder
 
@@ -62,6 +61,7 @@ def _view(folders: Sequence[WorkFolder], out: pathlib.Path, share: float) -> dic
     """Variables of the template. share: of the bytes that each section may take."""
     sides = len(folders)
     grids = [heads.grids(f, int(share * HEAD_BYTES / sides)) for f in folders]
+    heads_on_page = _by_id(grids)
     view: dict[str, Any] = {
         'folders': [(SIDES[i] if sides > 1 else '', f) for i, f in enumerate(folders)],
         'board': paired(_each(board.rows, folders)),
@@ -69,7 +69,11 @@ def _view(folders: Sequence[WorkFolder], out: pathlib.Path, share: float) -> dic
         'verdicts': VERDICTS,
         'figures': paired([pictures.pictures(f, out) for f in folders]),
         'heads': paired(grids),
-        'head_ids': _ids(grids),
+        'head_ids': {key: name for key, (name, _) in heads_on_page.items()},
+        'head_data': {
+            name: grid.data | {'others': [heads_on_page[side, slug][0] for slug in grid.others]}
+            for (side, _), (name, grid) in heads_on_page.items()
+        },
         'losses': [
             _losses(
                 'Mean loss by range of positions',
@@ -89,8 +93,12 @@ def _view(folders: Sequence[WorkFolder], out: pathlib.Path, share: float) -> dic
         'uris': {},
         'pictures_note': '',
     }
-    view['head_data'] = _head_data(grids, view['head_ids'])
-    view['problems'] = [(side, p) for side, f in view['folders'] for p in _problems(f)]
+    # What was noted while sections were read is among the folders' own problems by now.
+    view['problems'] = [
+        (side, problem)
+        for side, f in view['folders']
+        for problem in sorted({*f.problems, *stale.find(f), *unmade.find(f)})
+    ]
     return view
 
 
@@ -98,27 +106,13 @@ def _each(section: Any, folders: Sequence[WorkFolder]) -> list[Any]:
     return [section(folder) for folder in folders]
 
 
-def _ids(grids: Sequence[Sequence[HeadGrid]]) -> dict[tuple[str, str], str]:
-    """(side, slug) -> id of a grid on the page."""
+def _by_id(grids: Sequence[Sequence[HeadGrid]]) -> dict[tuple[str, str], tuple[str, HeadGrid]]:
+    """(side, slug) -> id of a grid on the page, and the grid."""
     letters = SIDES if len(grids) > 1 else ('',)
     return {
-        (side, grid.slug): f'heads-{side}{number}'
+        (side, grid.slug): (f'heads-{side}{number}', grid)
         for side, found in zip(letters, grids, strict=True)
         for number, grid in enumerate(found)
-    }
-
-
-def _head_data(
-    grids: Sequence[Sequence[HeadGrid]], ids: dict[tuple[str, str], str]
-) -> dict[str, Any]:
-    by_key = {
-        (side, grid.slug): grid
-        for side, found in zip(SIDES if len(grids) > 1 else ('',), grids, strict=True)
-        for grid in found
-    }
-    return {
-        ids[key]: grid.data | {'others': [ids[key[0], slug] for slug in grid.others]}
-        for key, grid in by_key.items()
     }
 
 
@@ -128,16 +122,12 @@ class LossTable:
 
     title: str
     columns: tuple[tuple[float, str], ...]
-    rows: list[Pair[LossRow]]
+    rows: list[Beside[LossRow]]
 
 
 def _losses(title: str, name: Any, sides: list[list[LossRow]]) -> LossTable:
     ends = sorted({end for rows in sides for row in rows for end in row.values})
     return LossTable(title, tuple((end, name(end)) for end in ends), paired(sides))
-
-
-def _problems(folder: WorkFolder) -> list[Problem]:
-    return sorted({*folder.problems, *stale.find(folder), *unmade.find(folder)})
 
 
 def _text(view: dict[str, Any]) -> bytes:

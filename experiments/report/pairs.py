@@ -9,8 +9,11 @@ SIDES = ('A', 'B')
 
 
 class Item(Protocol):
-    """Something that a section shows of one work folder. names: by any of which that of another
-    folder is known, the first one is its title. compared: what differs where they differ."""
+    """Part of a section about one work folder.
+
+    - names: its title, then aliases by which the other folder may know it.
+    - compared: equal for equal items.
+    """
 
     @property
     def names(self) -> tuple[str, ...]: ...
@@ -21,7 +24,7 @@ class Item(Protocol):
 T = TypeVar('T', bound=Item)
 
 
-class Pair(NamedTuple, Generic[T]):
+class Beside(NamedTuple, Generic[T]):
     """cells: one a folder, None where it has none. note: how they compare; '' of one folder."""
 
     title: str
@@ -44,25 +47,25 @@ class Pair(NamedTuple, Generic[T]):
         return self.note not in ('', 'same')
 
 
-def paired(sides: Sequence[Sequence[T]]) -> list[Pair[T]]:
+def paired(sides: Sequence[Sequence[T]]) -> list[Beside[T]]:
     """Items of one folder, or of two by name, in the order of the first one."""
     if len(sides) == 1:
-        return [Pair(item.names[0], (item,), '') for item in sides[0]]
+        return [Beside(item.names[0], (item,), '') for item in sides[0]]
     first, second = sides
     partners = _partners(first, second)
     others = [second[partners[i]] if i in partners else None for i in range(len(first))]
-    found: list[Pair[T]] = [
-        Pair(item.names[0], (item, other), _note(item, other))
+    found: list[Beside[T]] = [
+        Beside(item.names[0], (item, other), _note(item, other))
         for item, other in zip(first, others, strict=True)
     ]
     taken = set(partners.values())
     alone = [item for i, item in enumerate(second) if i not in taken]
-    return [*found, *(Pair(item.names[0], (None, item), 'only in B') for item in alone)]
+    return [*found, *(Beside(item.names[0], (None, item), 'only in B') for item in alone)]
 
 
 def _partners(first: Sequence[Item], second: Sequence[Item]) -> dict[int, int]:
-    """Index in the second folder by that in the first: what is the same before what has the same
-    first name, and that before what is known by another name."""
+    """Index in the second folder by that in the first. Equal items are matched first, then equal
+    first names, then aliases."""
 
     def same(a: Item, b: Item) -> bool:
         return a.names[0] == b.names[0] and a.compared == b.compared

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
+from experiments.figures.look.web import html_of
 from experiments.report import png
 from experiments.report.problems import UNFIT, Problem, noted
 from experiments.report.workfolder import FigureFolder, WorkFolder, relative
@@ -23,7 +24,7 @@ LONGEST_ALT = 250
 @dataclasses.dataclass(frozen=True)
 class Picture:
     """A figure. png: its file's bytes, b'' where there is none. links: (label, path from the
-    page)."""
+    page). table: HTML of its text, '' where there is none."""
 
     name: str
     caption: str
@@ -31,6 +32,7 @@ class Picture:
     width: int
     height: int
     links: tuple[tuple[str, str], ...]
+    table: str = ''
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -38,7 +40,7 @@ class Picture:
 
     @property
     def compared(self) -> Any:
-        return self.caption, self.digest
+        return self.caption, self.digest, self.table
 
     @property
     def digest(self) -> str:
@@ -60,20 +62,25 @@ def pictures(folder: WorkFolder, page: pathlib.Path) -> list[Picture]:
 
 
 def _picture(folder: WorkFolder, figure: FigureFolder, page: pathlib.Path) -> Picture:
-    path = figure.folder / f'{figure.name}.png'
-    data, size = b'', (0, 0)
-    if path.exists():
-        with noted(folder.problems, relative(path, folder.root)):
-            found = path.read_bytes()
+    beside = {
+        kind: figure.folder / f'{figure.name}.{kind}'
+        for kind in ('png', 'html', 'pdf', 'csv', 'md')
+    }
+    data, size, table = b'', (0, 0), ''
+    where = {kind: relative(path, folder.root) for kind, path in beside.items()}
+    if beside['png'].exists():
+        with noted(folder.problems, where['png']):
+            found = beside['png'].read_bytes()
             size, data = png.size_of(found), found
-    else:
+    elif not beside['html'].exists():
         what = 'the figure has not been drawn'
-        folder.problems.append(Problem('missing', relative(path, folder.root), what))
-    beside = [
-        (kind.upper(), figure.folder / f'{figure.name}.{kind}') for kind in ('pdf', 'csv', 'md')
-    ]
-    links = [(kind, _link(file, page)) for kind, file in beside if file.exists()]
-    return Picture(figure.name, figure.caption, data, *size, tuple(links))
+        folder.problems.append(Problem('missing', where['png'], what))
+    if beside['md'].exists():
+        with noted(folder.problems, where['md']):
+            text = beside['md'].read_text(encoding='utf-8').removesuffix('\n')
+            table = html_of(text.removesuffix(figure.caption))
+    links = [(k.upper(), _link(f, page)) for k, f in beside.items() if k != 'png' and f.exists()]
+    return Picture(figure.name, figure.caption, data, *size, tuple(links), table)
 
 
 def _link(file: pathlib.Path, page: pathlib.Path) -> str:
@@ -83,8 +90,8 @@ def _link(file: pathlib.Path, page: pathlib.Path) -> str:
 
 
 def embedded(shown: Sequence[Picture], room: int) -> tuple[dict[str, str], str]:
-    """Data URIs by digest for `room` bytes of them together, and what was done to have them fit:
-    '' where they are the files' own bytes."""
+    """Data URIs by digest for `room` bytes of them together, and a note on what was done to have
+    them fit: '' for the files' own bytes."""
     own = {picture.digest: picture.png for picture in shown if picture.png}
     if _bytes(shown, own) <= room:
         return _uris(own), ''

@@ -20,8 +20,8 @@ LENGTHS = {'lengths': 'loss_window', 'perplexity': 'loss'}  # evaluation -> loss
 
 @dataclasses.dataclass(frozen=True)
 class LossRow:
-    """Losses of the records that differ in their seed alone, in nats. values: upper end of a
-    range, or length, in multiples of L -> one number a seed."""
+    """Losses of records that differ in their seed alone, in nats. values: upper end of a range, or
+    length, in multiples of L -> one number a seed."""
 
     names: tuple[str, ...]
     values: Mapping[float, tuple[float, ...]]
@@ -44,7 +44,7 @@ class LossRow:
 
 
 def by_range(folder: WorkFolder) -> list[LossRow]:
-    """Mean loss over (0, L], (L, 2 L], (2 L, 4 L], ... of records with loss by position."""
+    """Mean loss over L, and over each doubling of it, of records with loss by position."""
     return _rows(folder, _ranges)
 
 

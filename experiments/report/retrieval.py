@@ -37,8 +37,8 @@ class RetrievalMap:
 
 
 def maps(folder: WorkFolder, most_cells: int) -> list[RetrievalMap]:
-    """Of all records with accuracy by length and depth, and of all others with samples, whose
-    `cells` are empty. At most `most_cells` cells of all together."""
+    """Maps of all records with accuracy by length and depth. Records with samples alone have no
+    cells. At most `most_cells` cells of all together."""
     found: list[RetrievalMap] = []
     for recording in folder.recordings:
         measure = recording.records.measures.get('accuracy')
@@ -77,7 +77,10 @@ def _map(recording: Recording, mapped: bool) -> RetrievalMap:
         high, wide = accuracy_LD.shape
         lengths = tuple(f'{int(n):,}' for n in records.along('length', high))
         depths = tuple(f'{100 * float(d):.0f}' for d in records.along('depth', wide))
-        cells = tuple(tuple(map(_cell, row)) for row in accuracy_LD)
+        cells = tuple(
+            tuple((f'{100 * x:.0f}', round(SHADES * min(max(x, 0.0), 1.0))) for x in row)
+            for row in accuracy_LD.tolist()
+        )
         if (len(lengths), len(depths)) != (high, wide):
             raise ValueError('its lengths and depths are not those of its accuracy')
         said = [f'mean {100 * accuracy_LD.mean():.1f} %', *said]
@@ -93,10 +96,6 @@ def _map(recording: Recording, mapped: bool) -> RetrievalMap:
         samples=tuple(tuple(_field(row.get(key)) for key in columns) for row in rows),
         out_of=len(recording.samples),
     )
-
-
-def _cell(share: float) -> tuple[str, int]:
-    return f'{100 * share:.0f}', round(SHADES * min(max(float(share), 0.0), 1.0))
 
 
 def _chosen(samples: tuple[Mapping[str, Any], ...]) -> list[Mapping[str, Any]]:

@@ -78,13 +78,10 @@ def _monitors(rows: list[Mapping[str, Any]], most: int) -> Iterator[tuple[str, C
             continue
         layers = next(n for n in itertools.count() if f'{name}/{n}' not in seen[0])
         shown = np.linspace(0, layers - 1, min(layers, MOST_LAYERS)).round().astype(int)
-        lines = [[_value(row.get(f'{name}/{layer}')) for row in seen] for layer in shown]
+        values: list[list[Any]] = [[row.get(f'{name}/{layer}') for row in seen] for layer in shown]
+        lines = [[float(v) if _number(v) else float('nan') for v in line] for line in values]
         if np.isfinite(lines).all(axis=0).any():
             yield title, chart.of([row['step'] for row in seen], lines, most)
-
-
-def _value(value: Any) -> float:
-    return float(value) if _number(value) else float('nan')
 
 
 def _facts(run: RunFolder, rows: list[Mapping[str, Any]], bad: list[float]) -> dict[str, str]:

@@ -16,8 +16,8 @@ FEW = 3  # of the records that a piece is for
 
 
 def find(folder: WorkFolder) -> list[Problem]:
-    """Of all figures that commands worked on. What was begun and has no failure is not among them:
-    the sections that show it call it unfinished."""
+    """Problems of all figures that commands worked on. Pieces that were begun and did not fail are
+    left to the sections that call them unfinished."""
     problems: list[Problem] = []
     users: dict[Problem, list[str]] = {}
     for name in pieces.names(folder.root):
@@ -54,7 +54,7 @@ def _rows(
 
 
 def _not_drawn(root: pathlib.Path, name: str, unmade: Sequence[Piece]) -> list[Problem]:
-    if (root / 'figures' / name / f'{name}.png').exists():
+    if (root / 'figures' / name / 'summary.json').exists():
         return []
     failed = sum((root / piece.failed).exists() for piece in unmade)
     what = 'not drawn, though all its pieces are done'

@@ -142,15 +142,14 @@ def _figure(root: pathlib.Path, folder: pathlib.Path, problems: list[Problem]) -
     return FigureFolder(
         name=inputs['name'],
         folder=folder,
-        records={k: _within(root, folder / v) for k, v in inputs['records'].items()},
+        records={
+            k: os.path.relpath(os.path.abspath(folder / v), os.path.abspath(root))
+            for k, v in inputs['records'].items()
+        },
         summary=_object(folder / 'summary.json', root, problems),
         settings=settings if isinstance(settings, dict) else {},
         caption=_content(folder / 'caption.txt', root, problems).decode(errors='replace').strip(),
     )
-
-
-def _within(root: pathlib.Path, path: pathlib.Path) -> str:
-    return os.path.relpath(os.path.abspath(path), os.path.abspath(root))
 
 
 def _recording(

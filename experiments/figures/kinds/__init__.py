@@ -1,1 +1,28 @@
-"""Kinds of figures and tables, one file each: options, records, picture, rows, caption, claims."""
+"""Kinds of figure. Each is a file here and its line in this list."""
+# ruff: noqa: F401
+
+from experiments.figures.kinds import (
+    attended_distance,
+    attention_distance,
+    attention_shape,
+    emergence,
+    encoding_pairs,
+    encoding_ranks,
+    entropy_loss,
+    extension,
+    factor_grid,
+    frontier,
+    head_effects,
+    head_entropy,
+    heads,
+    key_curves,
+    length_curves,
+    multiplier_entropy,
+    passkey_maps,
+    ruler_scores,
+    scratchpad_bars,
+    task_lambda,
+    tuned_lengths,
+    uniform_fit,
+)
+from experiments.figures.kinds.tables import ablation, commonsense, longbench, perplexity

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
-from experiments.figures.base import FigureInput, FigureOutput, check_records, runs_of
+from experiments.figures.base import kind
 from experiments.figures.claims import patterns as claims
-from experiments.figures.claims.decide import decide
+from experiments.figures.given import (
+    FigureInput,
+    Measures,
+)
 from experiments.figures.kinds.encoding_tasks import accuracy_axes
 from experiments.figures.kinds.encoding_tasks import captions as task_captions
+from experiments.figures.kinds.encoding_tasks.figure import EncodingFigure
 from experiments.figures.look import captions, mpl, style
+from experiments.figures.look.web import table_of
 from experiments.figures.read import pattern_distances
-from experiments.figures.read.encoding_tasks import curves
 from experiments.figures.read.pattern_distances import TEXT, Distances
 
-check_known = curves.check_known
-MEASURES = {
-    'attention_distance': {
-        'distance': ('length', 'layer'),
-        'pairs': ('length', 'layer', 'head', 'other'),
-        'examples': ('length',),
-    },
-}
+Found = Mapping[str, Sequence[Distances]]  # by what is read
+
 COLUMNS = 5  # panels side by side
 LOWEST = 1e-5  # nats, of the axis
 # Of the paper's Figure 4, read off it: from short to long examples, averaged over layers.
@@ -38,53 +36,92 @@ PAPER = {
 }
 
 
-def required(name: str, options: Mapping[str, Any]) -> dict[str, str]:
-    """Prefix of record names -> evaluation (`curves.required`)."""
-    return curves.required(name, options, 'attention_distance')
+@kind('attention_distance')
+class AttentionDistanceFigure(EncodingFigure[Found]):
+    """Options as of `EncodingFigure`: distances from NoPE on one input, a task or text. paper:
+    'NoPE' for another seed of NoPE."""
 
+    EVALUATION = 'attention_distance'
+    MEASURES: ClassVar[Measures] = {
+        'attention_distance': {
+            'distance': ('length', 'layer'),
+            'pairs': ('length', 'layer', 'head', 'other'),
+            'examples': ('length',),
+        }
+    }
+    RULES = claims.RULES
 
-@style.styled
-def draw(given: FigureInput) -> FigureOutput:
-    """Options: curves, [{group, label, paper}], each the name of records '<group>/<seed>' of one
-    encoding's distances from NoPE on one input, a task or text. paper: the second paper's name of
-    the encoding, 'NoPE' for another seed of NoPE, '' for one that it has not."""
-    check_records(given, required(given.name, given.options), MEASURES)
-    every = [pattern_distances.read(given, curve) for curve in given.options['curves']]
-    found = pattern_distances.by_input(given, every)
-    return FigureOutput(
-        given.name,
-        _picture(found),
-        [row for some in found.values() for d in some for row in _rows(d)],
-        _caption(given, found),
-        decide(claims.RULES, claims.ShownPatterns(found)),
-        runs_of(given, [name for d in every for name in d.names]),
-        _markdown(found),
-    )
+    def read(self, given: FigureInput) -> Found:
+        every = [pattern_distances.read(given, curve) for curve in given.options['curves']]
+        return pattern_distances.by_input(given, every)
 
+    def shown(self, given: FigureInput, found: Found) -> claims.ShownPatterns:
+        return claims.ShownPatterns(found)
 
-def _picture(found: Mapping[str, Sequence[Distances]]) -> mpl.Figure:
-    panels = [
-        (what, layer)
-        for what, some in found.items()
-        for layer in (None, *range(some[0].distance.shape[-1]))
-    ]
-    rows = math.ceil(len(panels) / COLUMNS)
-    figure = style.new_figure(11.0, 0.6 + 2.5 * rows)
-    grid = figure.subplots(rows, COLUMNS, squeeze=False)
-    ends = _ends([d for some in found.values() for d in some])
-    for (what, layer), axes in zip(panels, grid.flat, strict=False):
-        _panel(axes, found[what], layer, ends)
-    for axes in grid.flat[len(panels) :]:
-        axes.set_visible(False)
-    for axes in grid[:, 0]:
-        axes.set_ylabel('distance from NoPE (nats)')
-    labels = [d.label for d in next(iter(found.values()))]
-    handles = [
-        mpl.Line2D([], [], color=color, label=label)
-        for label, color in style.colors_of(labels).items()
-    ]
-    figure.legend(handles=handles, loc='outside lower center', ncols=len(handles))
-    return figure
+    def picture(self, given: FigureInput, found: Found) -> mpl.Figure:
+        panels = [
+            (what, layer)
+            for what, some in found.items()
+            for layer in (None, *range(some[0].distance.shape[-1]))
+        ]
+        rows = math.ceil(len(panels) / COLUMNS)
+        figure = style.new_figure(11.0, 0.6 + 2.5 * rows)
+        grid = figure.subplots(rows, COLUMNS, squeeze=False)
+        ends = _ends([d for some in found.values() for d in some])
+        for (what, layer), axes in zip(panels, grid.flat, strict=False):
+            _panel(axes, found[what], layer, ends)
+        for axes in grid.flat[len(panels) :]:
+            axes.set_visible(False)
+        for axes in grid[:, 0]:
+            axes.set_ylabel('distance from NoPE (nats)')
+        labels = [d.label for d in next(iter(found.values()))]
+        handles = [
+            mpl.Line2D([], [], color=color, label=label)
+            for label, color in style.colors_of(labels).items()
+        ]
+        figure.legend(handles=handles, loc='outside lower center', ncols=len(handles))
+        return figure
+
+    def rows(self, given: FigureInput, found: Found) -> Iterator[dict[str, Any]]:
+        """One a record, length and layer; layers count from 1."""
+        for d in (d for some in found.values() for d in some):
+            for s, n, layer in np.ndindex(d.distance.shape):
+                yield {
+                    'read': d.read,
+                    'label': d.label,
+                    'seed': d.seeds[s],
+                    'length': int(d.lengths[n]),
+                    'longest': d.longest,
+                    'layer': layer + 1,
+                    'distance': float(d.distance[s, n, layer]),
+                    'nearest': float(d.nearest[s, n, layer]),
+                    'released': None if d.released is None else float(d.released[s, n, layer]),
+                    'record': d.names[s],
+                }
+
+    def markdown(self, given: FigureInput, found: Found) -> str:
+        """Means over seeds and lengths, up to L and beyond; then the numbers of the released code
+        and of the paper's figure."""
+        return '\n'.join(
+            table_of([f'{what}, nats', *(d.label for d in some)], _summary(some))
+            for what, some in found.items()
+        )
+
+    def caption(self, given: FigureInput, found: Found) -> str:
+        every = [d for some in found.values() for d in some]
+        count = len(every[0].seeds)
+        seeds = (
+            'One seed' if count == 1 else f'Means of {count} seeds, bands from lowest to highest'
+        )
+        trained = '; '.join(f'{what} to {some[0].longest}' for what, some in found.items())
+        other = given.records[every[0].names[0]].attributes['other']
+        return (
+            "Distance between the attention of an encoding's model and of NoPE's "
+            f'({other}) that read the same tokens: Jensen-Shannon divergence of the weights of a '
+            'query, averaged over queries, least over all pairs of heads of a layer (arXiv '
+            f'2305.19466, Figures 4 and F.7); at most ln 2 = 0.693. {seeds}; grey: lengths of '
+            f'training ({trained}). {_models(given, found)}'
+        )
 
 
 def _ends(every: Sequence[Distances]) -> tuple[float, float]:
@@ -123,85 +160,28 @@ def _panel(
     axes.set_xlabel('window (tokens)' if first.read == TEXT else 'length of the example')
 
 
-def _rows(d: Distances) -> list[dict[str, Any]]:
-    """One a record, length and layer; layers count from 1."""
-    return [
-        {
-            'read': d.read,
-            'label': d.label,
-            'seed': seed,
-            'length': int(length),
-            'longest': d.longest,
-            'layer': layer + 1,
-            'distance': float(d.distance[s, n, layer]),
-            'nearest': float(d.nearest[s, n, layer]),
-            'released': None if d.released is None else float(d.released[s, n, layer]),
-            'record': d.names[s],
-        }
-        for s, seed in enumerate(d.seeds)
-        for n, length in enumerate(d.lengths)
-        for layer in range(d.distance.shape[-1])
-    ]
-
-
-def _markdown(found: Mapping[str, Sequence[Distances]]) -> str:
-    """Means over seeds and lengths up to L and beyond, of all layers and of each; then the number
-    of the released code, and what the paper's figure shows."""
-    lines = []
-    for what, some in found.items():
-        lines.append(_line([f'{what}, nats', *(d.label for d in some)]))
-        lines.append(_line(['---'] * (1 + len(some))))
-        for beyond in (False, True):
-            sides = [d.side(d.distance, beyond=beyond) for d in some]
-            where = f'{"beyond" if beyond else "up to"} {some[0].longest}'
-            lines.append(_line([f'{where}, all layers', *(_number(x.mean()) for x in sides)]))
-            if beyond:
-                lines += [
-                    _line([f'{where}, layer {i + 1}', *(_number(x[:, i].mean()) for x in sides)])
-                    for i in range(sides[0].shape[-1])
-                ]
-        for beyond in (False, True):
-            where = f'{"beyond" if beyond else "up to"} {some[0].longest}'
-            cells = [_number(d.side(d.nearest, beyond=beyond).mean()) for d in some]
-            lines.append(_line([f"{where}, every head's nearest", *cells]))
-        if all(d.released is not None for d in some):
-            cells = [_number(d.side(d.released, beyond=True).mean()) for d in some
-                     if d.released is not None]  # fmt: skip
-            lines.append(_line([f'beyond {some[0].longest}, as the released code', *cells]))
-        paper = [PAPER.get(d.paper) for d in some]
-        lines.append(
-            _line(
-                [
-                    'Figure 4 of the paper, SCAN, from short to long',
-                    *('' if p is None else f'{p[0]:g} to {p[1]:g}' for p in paper),
-                ]
-            )
-        )
-        lines.append('\n')
-    return ''.join(lines).rstrip('\n') + '\n'
-
-
 def _number(value: float) -> str:
     return '' if np.isnan(value) else f'{value:.3f}'
 
 
-def _line(cells: Sequence[str]) -> str:
-    return f'| {" | ".join(cells)} |\n'
-
-
-def _caption(given: FigureInput, found: Mapping[str, Sequence[Distances]]) -> str:
-    every = [d for some in found.values() for d in some]
-    count = len(every[0].seeds)
-    seeds = 'One seed' if count == 1 else f'Means of {count} seeds, bands from lowest to highest'
-    trained = '; '.join(f'{what} to {some[0].longest}' for what, some in found.items())
-    other = given.records[every[0].names[0]].attributes['other']
-    return (
-        "Distance between the attention of an encoding's model and of NoPE's "
-        f'({other}) that read the same tokens: Jensen-Shannon divergence of the weights of a '
-        'query, averaged over queries, least over all pairs of heads of a layer (arXiv 2305.19466, '
-        f'Figures 4 and F.7); at most ln 2 = 0.693. {seeds}; grey: lengths of training '
-        f'({trained}). {_models(given, found)}'
-    )
+def _summary(some: Sequence[Distances]) -> Iterator[list[str]]:
+    """Rows of the table of one input."""
+    inside, beyond = f'up to {some[0].longest}', f'beyond {some[0].longest}'
+    sides = [[d.side(d.distance, beyond=x) for d in some] for x in (False, True)]
+    for where, means in zip((inside, beyond), sides, strict=True):
+        yield [f'{where}, all layers', *(_number(x.mean()) for x in means)]
+    for layer in range(sides[1][0].shape[-1]):
+        numbers = [_number(x[:, layer].mean()) for x in sides[1]]
+        yield [f'{beyond}, layer {layer + 1}', *numbers]
+    for where in (inside, beyond):
+        nearest = [d.side(d.nearest, beyond=where == beyond).mean() for d in some]
+        yield [f"{where}, every head's nearest", *map(_number, nearest)]
+    released = [d.side(d.released, beyond=True) for d in some if d.released is not None]
+    if len(released) == len(some):
+        yield [f'{beyond}, as the released code', *(_number(x.mean()) for x in released)]
+    paper = [PAPER.get(d.paper) for d in some]
+    shown = ['' if p is None else f'{p[0]:g} to {p[1]:g}' for p in paper]
+    yield ['Figure 4 of the paper, SCAN, from short to long', *shown]
 
 
 def _models(given: FigureInput, found: Mapping[str, Sequence[Distances]]) -> str:

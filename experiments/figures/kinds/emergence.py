@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 
-from experiments.figures.base import (
+from experiments.figures.base import Figure, kind
+from experiments.figures.given import (
     FigureInput,
-    FigureOutput,
     check_options,
-    check_records,
-    runs_of,
     shared_attribute,
 )
 from experiments.figures.look import captions, mpl, style
 from experiments.figures.read import curves, position_curve
 
-OPTIONS = {'steps'}
 MAX_MODELS = 3
-# Attributes that all of its records share, and those that the records of one model share.
-SHARED, OF_MODEL = ('train_length', 'length'), ('run_id', 'model')
+OF_MODEL = ('run_id', 'model')  # attributes that the records of one model share
 # Ranges of positions in L, above the first and up to the second; line styles.
 INSIDE, BEYOND = (0.5, 1.0), (2.0, 4.0)
 LINES: Mapping[tuple[float, float], Literal['-', '--']] = {INSIDE: '-', BEYOND: '--'}
@@ -44,23 +41,108 @@ class _History:
     loss: Mapping[tuple[float, float], np.ndarray]
 
 
-def required(name: str, options: Mapping[str, Any]) -> dict[str, str]:
-    """Record name -> evaluation. ValueError for options that figure `name` of this kind does
-    not have."""
-    check_options(name, options, OPTIONS, ('steps',))
-    for entry in options['steps']:
-        check_options(name, entry, ('record', 'label'), ('record', 'label'), 'steps')
-    models = _models(options)
-    if len(models) > MAX_MODELS:
-        raise ValueError(
-            f'figure {name!r}: labels of steps must be 1 to {MAX_MODELS}, got {sorted(models)}'
-        )
-    for label, records in models.items():
-        if len(set(records)) < 2:
+Histories = Sequence[_History]
+
+
+@kind('emergence')
+class EmergenceFigure(Figure[Histories]):
+    """Options: steps, [{record, label}]; the records of one label are those of one run at two or
+    more steps of its training. Up to three labels."""
+
+    OPTIONS = NEEDED = ('steps',)
+    SHARED = ('train_length', 'length')
+
+    def needs(self, name: str, options: Mapping[str, Any]) -> dict[str, str]:
+        for entry in options['steps']:
+            check_options(name, entry, ('record', 'label'), ('record', 'label'), 'steps')
+        models = _models(options)
+        if len(models) > MAX_MODELS:
             raise ValueError(
-                f'figure {name!r}: steps of {label!r} must be two or more, got {records}'
+                f'figure {name!r}: labels of steps must be 1 to {MAX_MODELS}, got {sorted(models)}'
             )
-    return dict.fromkeys((entry['record'] for entry in options['steps']), 'positions')
+        for label, records in models.items():
+            if len(set(records)) < 2:
+                raise ValueError(
+                    f'figure {name!r}: steps of {label!r} must be two or more, got {records}'
+                )
+        return dict.fromkeys((entry['record'] for entry in options['steps']), 'positions')
+
+    def read(self, given: FigureInput) -> Histories:
+        facts = _facts(given)
+        if facts['length'] < BEYOND[1] * facts['train_length']:
+            raise ValueError(
+                f'figure {given.name!r}: measured up to position {facts["length"]}; it draws means '
+                f'up to {BEYOND[1]:g} L = {round(BEYOND[1] * facts["train_length"])}'
+            )
+        return [_history(given, *model) for model in _models(given.options).items()]
+
+    def picture(self, given: FigureInput, histories: Histories) -> mpl.Figure:
+        bound = _bounds(given)
+        figure = style.new_figure(3.5 * len(histories) + 1.2, 7.6)
+        axes = figure.subplots(3, len(histories), squeeze=False, sharex='col', sharey='row')
+        for history, (heads, means, losses) in zip(histories, axes.T, strict=True):
+            _draw_heads(heads, history, bound[INSIDE])
+            for part, line in LINES.items():
+                share = history.bits[part].mean(axis=(1, 2)) / bound[part]
+                means.plot(history.steps, share, line, color=style.BLACK)
+                losses.plot(history.steps, history.loss[part], line, color=style.BLACK)
+            means.set_ylim(0, 1)
+            heads.set_title(history.label)
+            losses.set_xlabel('training step')
+            losses.set_xscale('log')
+            style.plain_log_ticks(losses.xaxis)
+        token = captions.token_name(given.records[histories[0].records[0]])
+        axes[0, 0].set_ylabel('entropy of each head (bits),\n(L/2, L]')
+        axes[1, 0].set_ylabel('mean entropy over\nlog2(i) of even attention')
+        axes[2, 0].set_ylabel(f'loss (nats per {token})')
+        _legend(figure, max(history.bits[INSIDE].shape[1] for history in histories))
+        return figure
+
+    def rows(self, given: FigureInput, histories: Histories) -> Iterator[dict[str, Any]]:
+        bound = _bounds(given)
+        for history in histories:
+            for (at, record), part in itertools.product(enumerate(history.records), LINES):
+                common = {
+                    'record': record,
+                    'label': history.label,
+                    'step': int(history.steps[at]),
+                    'train_tokens': int(history.tokens[at]),
+                    'above_L': part[0],
+                    'up_to_L': part[1],
+                }
+                for (layer, head), bits in np.ndenumerate(history.bits[part][at]):
+                    place = {'measure': 'entropy_bits', 'layer': layer, 'head': head}
+                    yield common | place | {'value': float(bits), 'bound_bits': bound[part]}
+                loss = {'value': float(history.loss[part][at]), 'bound_bits': ''}
+                yield common | {'measure': 'loss_nats', 'layer': '', 'head': ''} | loss
+
+    def caption(self, given: FigureInput, histories: Histories) -> str:
+        steps = captions.join([f'{step:,}' for step in histories[0].steps])
+        return (
+            'Attention over training. Top: entropy of every head, mean over the positions i of '
+            f'(L/2, L], coloured by layer (from 0); dashed: the bound log2(i). Middle: mean '
+            'entropy of all heads as a share of that bound, in (L/2, L] and (2 L, 4 L]. Bottom: '
+            f'mean loss in the same ranges. L = {_facts(given)["train_length"]:,}. Measured after '
+            f'{steps} steps. '
+            + captions.sources({h.label: [given.records[h.records[-1]]] for h in histories})
+        )
+
+
+def _facts(given: FigureInput) -> Mapping[str, Any]:
+    """Of all records alike."""
+    return given.records[given.options['steps'][0]['record']].attributes
+
+
+def _bounds(given: FigureInput) -> dict[tuple[float, float], float]:
+    """Mean of log2(i) over each range of positions, in bits."""
+    positions = np.arange(1, int(_facts(given)['length']) + 1)
+    train_length = int(_facts(given)['train_length'])
+    return {
+        (low, high): curves.mean_between(
+            np.log2(positions), positions, low * train_length, high * train_length
+        )
+        for low, high in LINES
+    }
 
 
 def _models(options: Mapping[str, Any]) -> dict[str, list[str]]:
@@ -69,48 +151,6 @@ def _models(options: Mapping[str, Any]) -> dict[str, list[str]]:
     for entry in options['steps']:
         models.setdefault(entry['label'], []).append(entry['record'])
     return models
-
-
-@style.styled
-def draw(given: FigureInput) -> FigureOutput:
-    """Options: steps, [{record, label}]; the records of one label are those of one run at two or
-    more steps of its training. Up to three labels."""
-    needs = required(given.name, given.options)
-    check_records(given, needs)
-    names = list(needs)
-    train_length, length = (int(shared_attribute(given, names, x)) for x in SHARED)
-    if length < BEYOND[1] * train_length:
-        raise ValueError(
-            f'figure {given.name!r}: measured up to position {length}; it draws means up to '
-            f'{BEYOND[1]:g} L = {round(BEYOND[1] * train_length)}'
-        )
-    histories = [_history(given, *model) for model in _models(given.options).items()]
-    bound = {part: _bound(length, part, train_length) for part in LINES}
-    figure = style.new_figure(3.5 * len(histories) + 1.2, 7.6)
-    axes = figure.subplots(3, len(histories), squeeze=False, sharex='col', sharey='row')
-    for history, (heads, means, losses) in zip(histories, axes.T, strict=True):
-        _draw_heads(heads, history, bound[INSIDE])
-        _draw_means(means, history, bound)
-        for part, line in LINES.items():
-            losses.plot(history.steps, history.loss[part], line, color=style.BLACK)
-        heads.set_title(history.label)
-        losses.set_xlabel('training step')
-        losses.set_xscale('log')
-        style.plain_log_ticks(losses.xaxis)
-    token = captions.token_name(given.records[names[0]])
-    axes[0, 0].set_ylabel('entropy of each head (bits),\n(L/2, L]')
-    axes[1, 0].set_ylabel('mean entropy over\nlog2(i) of even attention')
-    axes[2, 0].set_ylabel(f'loss (nats per {token})')
-    _legend(figure, max(history.bits[INSIDE].shape[1] for history in histories))
-    caption = (
-        'Attention over training. Top: entropy of every head, mean over the positions i of '
-        f'(L/2, L], coloured by layer (from 0); dashed: the bound log2(i). Middle: mean entropy '
-        'of all heads as a share of that bound, in (L/2, L] and (2 L, 4 L]. Bottom: mean loss in '
-        f'the same ranges. L = {train_length:,}. Measured after {_steps(histories[0])} steps. '
-        + captions.sources({h.label: [given.records[h.records[-1]]] for h in histories})
-    )
-    rows = [row for history in histories for row in _rows(history, bound)]
-    return FigureOutput(given.name, figure, rows, caption, [], runs_of(given, names))
 
 
 def _history(given: FigureInput, label: str, names: Sequence[str]) -> _History:
@@ -153,13 +193,6 @@ def _within(records: Any, part: tuple[float, float]) -> np.ndarray:
     return (positions > low) & (positions <= high)
 
 
-def _bound(length: int, part: tuple[float, float], train_length: int) -> float:
-    """Mean of log2(i) over a range of positions, in bits."""
-    positions = np.arange(1, length + 1)
-    low, high = (times * train_length for times in part)
-    return curves.mean_between(np.log2(positions), positions, low, high)
-
-
 def _draw_heads(axes: mpl.Axes, history: _History, bound: float) -> None:
     bits_SLH = history.bits[INSIDE]
     for bits_SH, color in zip(
@@ -168,15 +201,6 @@ def _draw_heads(axes: mpl.Axes, history: _History, bound: float) -> None:
         axes.plot(history.steps, bits_SH, color=color, linewidth=1.0)
     axes.axhline(bound, color=style.GREY, linestyle=style.BOUND, linewidth=0.8)
     axes.set_ylim(bottom=0)
-
-
-def _draw_means(
-    axes: mpl.Axes, history: _History, bound: Mapping[tuple[float, float], float]
-) -> None:
-    for part, line in LINES.items():
-        share = history.bits[part].mean(axis=(1, 2)) / bound[part]
-        axes.plot(history.steps, share, line, color=style.BLACK)
-    axes.set_ylim(0, 1)
 
 
 def _legend(figure: mpl.Figure, layers: int) -> None:
@@ -195,36 +219,3 @@ def _legend(figure: mpl.Figure, layers: int) -> None:
     bound: dict[str, Any] = {'color': style.GREY, 'linestyle': style.BOUND, 'linewidth': 0.8}
     handles.append(mpl.Line2D([], [], label='bound: mean of log2 i', **bound))
     figure.legend(handles=handles, loc='outside lower center', ncols=-(-len(handles) // 2))
-
-
-def _steps(history: _History) -> str:
-    *before, last = (f'{step:,}' for step in history.steps)
-    return f'{", ".join(before)} and {last}'
-
-
-def _rows(history: _History, bound: Mapping[tuple[float, float], float]) -> list[dict[str, Any]]:
-    rows = []
-    for at, record in enumerate(history.records):
-        for part in LINES:
-            common = {
-                'record': record,
-                'label': history.label,
-                'step': int(history.steps[at]),
-                'train_tokens': int(history.tokens[at]),
-                'above_L': part[0],
-                'up_to_L': part[1],
-            }
-            rows += [
-                {
-                    **common,
-                    'measure': 'entropy_bits',
-                    'layer': layer,
-                    'head': head,
-                    'value': float(bits),
-                    'bound_bits': bound[part],
-                }
-                for (layer, head), bits in np.ndenumerate(history.bits[part][at])
-            ]
-            loss = {'layer': '', 'head': '', 'value': float(history.loss[part][at])}
-            rows.append({**common, 'measure': 'loss_nats', **loss, 'bound_bits': ''})
-    return rows

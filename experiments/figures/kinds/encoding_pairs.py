@@ -2,78 +2,129 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from experiments.figures.base import FigureInput, FigureOutput, check_records, runs_of
+from experiments.figures.base import kind
 from experiments.figures.claims import told as claims
-from experiments.figures.claims.decide import decide
 from experiments.figures.claims.intervals import LEVEL, Interval
+from experiments.figures.given import (
+    FigureInput,
+)
 from experiments.figures.kinds.encoding_tasks import captions
+from experiments.figures.kinds.encoding_tasks.accuracy_axes import DIAMOND
+from experiments.figures.kinds.encoding_tasks.figure import EncodingFigure
 from experiments.figures.look import mpl, style
-from experiments.figures.read.encoding_tasks import curves, pairs, scores
+from experiments.figures.look.web import table_of
+from experiments.figures.read.encoding_tasks import pairs, scores
 from experiments.figures.read.encoding_tasks.pairs import Pair
 from experiments.figures.read.encoding_tasks.released import SOURCE
+from experiments.figures.read.encoding_tasks.scores import Score
 
-check_known = curves.check_known
-MEASURES = {'exact_match': {'accuracy': ('length',), 'samples': ('length',)}}
+# Scores by task, and the pairs that are compared.
+Compared = tuple[Mapping[str, Sequence[Score]], Sequence[Pair]]
 
 
-def required(name: str, options: Mapping[str, Any]) -> dict[str, str]:
-    """Prefix of record names -> evaluation (`curves.required`). ValueError for `without` that is
-    not some of the labels, or all."""
-    needed = curves.required(name, options, 'exact_match', ('without',))
-    labels = list(dict.fromkeys(curve['label'] for curve in options['curves']))
-    without = list(options['without'])
-    if not set(without) < set(labels):
-        raise ValueError(
-            f'figure {name!r}: without is {without}; accepted: some of the labels {labels}, and '
-            'not all'
+@kind('encoding_pairs')
+class EncodingPairsFigure(EncodingFigure[Compared]):
+    """Options as of `EncodingFigure`, and `without`: labels of the encodings without positions.
+    Each is compared with every other encoding."""
+
+    OPTIONS = NEEDED = ('curves', 'without')
+    RULES = claims.RULES
+
+    def needs(self, name: str, options: Mapping[str, Any]) -> dict[str, str]:
+        needed = super().needs(name, options)
+        labels = list(dict.fromkeys(curve['label'] for curve in options['curves']))
+        without = list(options['without'])
+        if not set(without) < set(labels):
+            raise ValueError(
+                f'figure {name!r}: without is {without}; accepted: some of the labels {labels}, '
+                'and not all'
+            )
+        return needed
+
+    def read(self, given: FigureInput) -> Compared:
+        found = scores.read_all(given)
+        return found, pairs.pairs(found, given.options['without'])
+
+    def shown(self, given: FigureInput, data: Compared) -> Sequence[Pair]:
+        return data[1]
+
+    def picture(self, given: FigureInput, data: Compared) -> mpl.Figure:
+        _, compared = data
+        firsts = list(dict.fromkeys(pair.without for pair in compared))
+        figure = style.new_figure(3.6 * (len(firsts) + 1) + 0.4, 4.1)
+        grid = figure.subplots(1, len(firsts) + 1, squeeze=False)
+        tolds = list(dict.fromkeys(pair.told for pair in compared))
+        for first, axes in zip(firsts, grid[0], strict=False):
+            _scatter(axes, [pair for pair in compared if pair.without == first])
+        _leads(grid[0, -1], compared, firsts)
+        handles: list[Any] = [
+            mpl.Line2D([], [], linestyle='none', marker='o', color=color, label=told)
+            for told, color in style.colors_of(tolds).items()
+        ]
+        if len(compared[0].seeds) > 1:
+            handles.append(mpl.Line2D([], [], label='each seed (right)', **_SEED))
+            handles.append(mpl.Line2D([], [], label='95 % interval', **_INTERVAL))
+        if any(pair.released(task) for pair in compared for task in pair.tasks):
+            handles.append(mpl.Line2D([], [], label=f'{SOURCE}, {_KNOWN}', **DIAMOND))
+        ncols = min(2 * len(grid[0]), len(handles))
+        figure.legend(handles=handles, loc='outside lower center', ncols=ncols)
+        return figure
+
+    def rows(self, given: FigureInput, data: Compared) -> Iterator[dict[str, Any]]:
+        """One a pair, task and seed."""
+        for pair in data[1]:
+            for (q, task), (s, seed) in itertools.product(
+                enumerate(pair.tasks), enumerate(pair.seeds)
+            ):
+                released = pair.released(task) or (None, None)
+                yield {
+                    'without': pair.without,
+                    'given': pair.told,
+                    'task': task,
+                    'seed': seed,
+                    'accuracy_without': float(pair.accuracies[q, s, 0]),
+                    'accuracy_given': float(pair.accuracies[q, s, 1]),
+                    'lead': float(pair.leads[q, s]),
+                    'released_without': released[0],
+                    'released_given': released[1],
+                    'record_without': pair.names[q][s][0],
+                    'record_given': pair.names[q][s][1],
+                }
+
+    def markdown(self, given: FigureInput, data: Compared) -> str:
+        """Mean leads of each task and of all, released ones in brackets."""
+        _, compared = data
+        rows = []
+        for pair in compared:
+            cells = [f'{pair.without} - {pair.told}']
+            for task, lead in zip(pair.tasks, pair.leads.mean(axis=1), strict=True):
+                both = pair.released(task)
+                cells.append(f'{lead:.3f}' + (f' ({both[0] - both[1]:.2f})' if both else ''))
+            paper = _released_lead(pair)
+            cells.append(f'{pair.leads.mean():.3f}' + ('' if paper is None else f' ({paper:.2f})'))
+            rows.append([*cells, f'{int((pair.leads > 0).sum())} of {pair.leads.size}'])
+        return table_of(['', *compared[0].tasks, 'mean', 'ahead'], rows)
+
+    def caption(self, given: FigureInput, data: Compared) -> str:
+        found, compared = data
+        first = compared[0]
+        count = len(first.seeds)
+        bars = f', bars: {LEVEL} percent intervals over {count} seeds' if count > 1 else ''
+        diamonds = ''
+        if any(pair.released(task) for pair in compared for task in pair.tasks):
+            diamonds = f' Diamonds: {SOURCE}, on those of the tasks that it has results of.'
+        return (
+            'Exact match over all examples longer than those of training, of encodings that are '
+            'given no positions against those that are: a point for every task and seed, above the '
+            'diagonal the one without is ahead. Right: its lead, mean of '
+            f'{", ".join(first.tasks)}{bars}.{diamonds} {captions.models(given, found)}'
         )
-    return needed
-
-
-@style.styled
-def draw(given: FigureInput) -> FigureOutput:
-    """Options: curves as of `encoding_ranks`, and `without`, the labels of encodings that are given
-    no positions, which the figure compares with each other one."""
-    check_records(given, required(given.name, given.options), MEASURES)
-    every = [scores.read(given, curve) for curve in given.options['curves']]
-    found = scores.by_task(given, every)
-    compared = pairs.pairs(found, given.options['without'])
-    return FigureOutput(
-        given.name,
-        _picture(compared),
-        [row for pair in compared for row in _rows(pair)],
-        _caption(given, compared) + captions.models(given, found),
-        decide(claims.RULES, compared),
-        runs_of(given, [name for score in every for name in score.names]),
-        _markdown(compared),
-    )
-
-
-def _picture(compared: Sequence[Pair]) -> mpl.Figure:
-    firsts = list(dict.fromkeys(pair.without for pair in compared))
-    figure = style.new_figure(3.6 * (len(firsts) + 1) + 0.4, 4.1)
-    grid = figure.subplots(1, len(firsts) + 1, squeeze=False)
-    tolds = list(dict.fromkeys(pair.told for pair in compared))
-    for first, axes in zip(firsts, grid[0], strict=False):
-        _scatter(axes, [pair for pair in compared if pair.without == first])
-    _leads(grid[0, -1], compared, firsts)
-    handles: list[Any] = [
-        mpl.Line2D([], [], linestyle='none', marker='o', color=color, label=told)
-        for told, color in style.colors_of(tolds).items()
-    ]
-    if len(compared[0].seeds) > 1:
-        handles.append(mpl.Line2D([], [], label='each seed (right)', **_SEED))
-        handles.append(mpl.Line2D([], [], label='95 % interval', **_INTERVAL))
-    if any(pair.released(task) for pair in compared for task in pair.tasks):
-        handles.append(mpl.Line2D([], [], label=f'{SOURCE}, {_KNOWN}', **_RELEASED))
-    ncols = min(2 * len(grid[0]), len(handles))
-    figure.legend(handles=handles, loc='outside lower center', ncols=ncols)
-    return figure
 
 
 def _scatter(axes: mpl.Axes, some: Sequence[Pair]) -> None:
@@ -84,7 +135,7 @@ def _scatter(axes: mpl.Axes, some: Sequence[Pair]) -> None:
         without, told = pair.accuracies.reshape(-1, 2).T
         axes.scatter(told, without, s=16, color=colors[pair.told], alpha=0.8, zorder=3)
         for both in filter(None, map(pair.released, pair.tasks)):
-            axes.plot(both[1], both[0], **_RELEASED | {'markeredgecolor': colors[pair.told]})
+            axes.plot(both[1], both[0], **DIAMOND | {'markeredgecolor': colors[pair.told]})
     axes.set_xlim(-0.03, 1.03)
     axes.set_ylim(-0.03, 1.03)
     axes.set_aspect('equal')
@@ -113,7 +164,7 @@ def _leads(axes: mpl.Axes, compared: Sequence[Pair], firsts: Sequence[str]) -> N
             )
         paper = _released_lead(pair)
         if paper is not None:
-            axes.plot(at, paper, **_RELEASED | {'markeredgecolor': color})
+            axes.plot(at, paper, **DIAMOND | {'markeredgecolor': color})
     axes.set_xticks(range(len(firsts)), [first.replace(', ', ',\n') for first in firsts])
     axes.set_xlim(-0.6, len(firsts) - 0.4)
     axes.grid(False, axis='x')
@@ -141,63 +192,3 @@ _INTERVAL: dict[str, Any] = {
     'markersize': 9,
 }
 _KNOWN = 'the same tasks, means of seeds'
-_RELEASED: dict[str, Any] = {
-    'marker': 'D',
-    'markersize': 5,
-    'markerfacecolor': 'none',
-    'markeredgecolor': style.BLACK,
-    'linestyle': 'none',
-}
-
-
-def _rows(pair: Pair) -> list[dict[str, Any]]:
-    """One a task and seed."""
-    return [
-        {
-            'without': pair.without,
-            'given': pair.told,
-            'task': task,
-            'seed': seed,
-            'accuracy_without': float(pair.accuracies[q, s, 0]),
-            'accuracy_given': float(pair.accuracies[q, s, 1]),
-            'lead': float(pair.leads[q, s]),
-            'released_without': (pair.released(task) or (None, None))[0],
-            'released_given': (pair.released(task) or (None, None))[1],
-            'record_without': pair.names[q][s][0],
-            'record_given': pair.names[q][s][1],
-        }
-        for q, task in enumerate(pair.tasks)
-        for s, seed in enumerate(pair.seeds)
-    ]
-
-
-def _markdown(compared: Sequence[Pair]) -> str:
-    """Mean leads of each task and of all, released ones in brackets."""
-    tasks = compared[0].tasks
-    head = ['', *tasks, 'mean', 'ahead']
-    lines = [f'| {" | ".join(head)} |\n', f'| {" | ".join(["---"] * len(head))} |\n']
-    for pair in compared:
-        cells = [f'{pair.without} - {pair.told}']
-        for task, lead in zip(tasks, pair.leads.mean(axis=1), strict=True):
-            both = pair.released(task)
-            cells.append(f'{lead:.3f}' + (f' ({both[0] - both[1]:.2f})' if both else ''))
-        paper = _released_lead(pair)
-        cells.append(f'{pair.leads.mean():.3f}' + ('' if paper is None else f' ({paper:.2f})'))
-        cells.append(f'{int((pair.leads > 0).sum())} of {pair.leads.size}')
-        lines.append(f'| {" | ".join(cells)} |\n')
-    return ''.join(lines)
-
-
-def _caption(given: FigureInput, compared: Sequence[Pair]) -> str:
-    first = compared[0]
-    count = len(first.seeds)
-    bars = f', bars: {LEVEL} percent intervals over {count} seeds' if count > 1 else ''
-    diamonds = ''
-    if any(pair.released(task) for pair in compared for task in pair.tasks):
-        diamonds = f' Diamonds: {SOURCE}, on those of the tasks that it has results of.'
-    return (
-        'Exact match over all examples longer than those of training, of encodings that are given '
-        'no positions against those that are: a point for every task and seed, above the diagonal '
-        f'the one without is ahead. Right: its lead, mean of {", ".join(first.tasks)}{bars}.'
-        f'{diamonds} '
-    )

@@ -8,75 +8,70 @@ from typing import Any
 
 import numpy as np
 
-from experiments.figures.base import FigureInput, FigureOutput, check_records, runs_of
+from experiments.figures.base import kind
 from experiments.figures.claims import encodings as claims
-from experiments.figures.claims.decide import decide
+from experiments.figures.given import (
+    FigureInput,
+)
 from experiments.figures.kinds.encoding_tasks import accuracy_axes, captions, written
+from experiments.figures.kinds.encoding_tasks.figure import EncodingFigure
 from experiments.figures.look import mpl, style
-from experiments.figures.read.encoding_tasks import curves, ranks, released, scores
+from experiments.figures.read.encoding_tasks import ranks, released, scores
 from experiments.figures.read.encoding_tasks.ranks import Ranks
 from experiments.figures.read.encoding_tasks.scores import Score
 
-check_known = curves.check_known
-MEASURES = {'exact_match': {'accuracy': ('length',), 'samples': ('length',)}}
 COLUMNS = 3  # of panels of tasks
 WIDTHS = {1: 6.0, 2: 8.5, COLUMNS: 11.0}  # inches, by panels in a row
 
 
-def required(name: str, options: Mapping[str, Any]) -> dict[str, str]:
-    """Prefix of record names -> evaluation (`curves.required`)."""
-    return curves.required(name, options, 'exact_match')
+Ranked = tuple[Mapping[str, Sequence[Score]], Ranks]  # scores by task, and their ranks
 
 
-@style.styled
-def draw(given: FigureInput) -> FigureOutput:
-    """Options: curves, [{group, label, paper}], each the name of records '<group>/<seed>' of one
-    encoding on one task, the task being that of the records. paper: the second paper's name of the
-    encoding, '' for one that it has not. Every task has the same encodings."""
-    check_records(given, required(given.name, given.options), MEASURES)
-    every = [scores.read(given, curve) for curve in given.options['curves']]
-    found = scores.by_task(given, every)
-    ranked = ranks.rank(found)
-    names = [name for score in every for name in score.names]
-    return FigureOutput(
-        given.name,
-        _picture(found, ranked),
-        written.rows(found, ranked),
-        captions.caption(given, found, ranked),
-        decide(claims.RULES, claims.ShownEncodings(found, _of_paper(found))),
-        runs_of(given, names),
-        written.markdown(found, ranked),
-    )
+@kind('encoding_ranks')
+class EncodingRanksFigure(EncodingFigure[Ranked]):
+    RULES = claims.RULES
 
+    def read(self, given: FigureInput) -> Ranked:
+        found = scores.read_all(given)
+        return found, ranks.rank(found)
 
-def _of_paper(found: Mapping[str, Sequence[Score]]) -> Ranks:
-    """Ranks among the paper's encodings alone, which its claims are about."""
-    known = {task: [s for s in some if s.paper] for task, some in found.items()}
-    return ranks.rank(known if all(known.values()) else found)
+    def shown(self, given: FigureInput, data: Ranked) -> claims.ShownEncodings:
+        """With ranks among the paper's encodings alone, which its claims are about."""
+        found, _ = data
+        known = {task: [s for s in some if s.paper] for task, some in found.items()}
+        return claims.ShownEncodings(found, ranks.rank(known if all(known.values()) else found))
 
+    def picture(self, given: FigureInput, data: Ranked) -> mpl.Figure:
+        found, ranked = data
+        columns = min(len(found), COLUMNS)
+        rows = math.ceil(len(found) / columns)
+        figure = style.new_figure(WIDTHS[columns], 3.2 + 2.7 * rows)
+        grid = figure.add_gridspec(1 + rows, columns)
+        first = next(iter(found.values()))
+        handles = [*accuracy_axes.handles(first), *_bars(figure.add_subplot(grid[0, :]), ranked)]
+        if any(score.released for some in found.values() for score in some):
+            line = {'color': style.BLACK, **accuracy_axes.RELEASED}
+            handles.append(mpl.Line2D([], [], label=f'{released.SOURCE}, by length', **line))
+        for number, (task, some) in enumerate(found.items()):
+            axes = figure.add_subplot(grid[1 + number // columns, number % columns])
+            accuracy_axes.draw(axes, task, some)
+        ncols = min(columns + 2, len(handles))
+        figure.legend(handles=handles, loc='outside lower center', ncols=ncols)
+        return figure
 
-def _picture(found: Mapping[str, Sequence[Score]], ranked: Ranks) -> mpl.Figure:
-    columns = min(len(found), COLUMNS)
-    rows = math.ceil(len(found) / columns)
-    figure = style.new_figure(WIDTHS[columns], 3.2 + 2.7 * rows)
-    grid = figure.add_gridspec(1 + rows, columns)
-    first = next(iter(found.values()))
-    handles = [*accuracy_axes.handles(first), *_bars(figure.add_subplot(grid[0, :]), ranked)]
-    if any(score.released for some in found.values() for score in some):
-        line = {'color': style.BLACK, **accuracy_axes.RELEASED}
-        handles.append(mpl.Line2D([], [], label=f'{released.SOURCE}, by length', **line))
-    for number, (task, some) in enumerate(found.items()):
-        axes = figure.add_subplot(grid[1 + number // columns, number % columns])
-        accuracy_axes.draw(axes, task, some)
-    ncols = min(columns + 2, len(handles))
-    figure.legend(handles=handles, loc='outside lower center', ncols=ncols)
-    return figure
+    def rows(self, given: FigureInput, data: Ranked) -> list[dict[str, Any]]:
+        return written.rows(*data)
+
+    def caption(self, given: FigureInput, data: Ranked) -> str:
+        return captions.caption(given, *data)
+
+    def markdown(self, given: FigureInput, data: Ranked) -> str:
+        return written.markdown(*data)
 
 
 def _bars(axes: mpl.Axes, ranked: Ranks) -> list[Any]:
-    """Mean reciprocal ranks of all tasks and, where there are several, of each category; returns
-    handles of the seeds, and of what the paper has, where its ranks are among the same encodings.
-    """
+    """Mean reciprocal ranks of all tasks and of each category. Returns handles of the seeds, and of
+    the paper's ranks among the same encodings."""
     groups = {c: ranked.of(c) for c in (released.ALL, *released.CATEGORIES)}
     shown = {
         name: some
@@ -93,8 +88,9 @@ def _bars(axes: mpl.Axes, ranked: Ranks) -> list[Any]:
             axes.bar(at, some.mean[e], 0.92 * width, color=colors[e])
             axes.scatter(at + apart, some.by_seed[:, e], **accuracy_axes.SEEDS)
             if ranked.as_released:
-                axes.plot(at, released.MRR[name][ranked.paper[e]], **_PAPER)
-    axes.set_xticks(range(len(shown)), [_category_label(n, s) for n, s in shown.items()])
+                axes.plot(at, released.MRR[name][ranked.paper[e]], **accuracy_axes.DIAMOND)
+    counts = [f'{len(s.tasks)} task{"s" if len(s.tasks) > 1 else ""}' for s in shown.values()]
+    axes.set_xticks(range(len(shown)), [f'{n} ({c})' for n, c in zip(shown, counts, strict=True)])
     axes.set_ylim(0, 1.05)
     axes.set_ylabel('mean reciprocal rank')
     axes.grid(False, axis='x')
@@ -102,19 +98,7 @@ def _bars(axes: mpl.Axes, ranked: Ranks) -> list[Any]:
     if seeds > 1:
         handles.append(axes.scatter([], [], label='each seed', **accuracy_axes.SEEDS))
     if ranked.as_released:
-        handles.append(mpl.Line2D([], [], label=f'{released.SOURCE}, 17 tasks', **_PAPER))
+        handles.append(
+            mpl.Line2D([], [], label=f'{released.SOURCE}, 17 tasks', **accuracy_axes.DIAMOND)
+        )
     return handles
-
-
-_PAPER: dict[str, Any] = {
-    'marker': 'D',
-    'markersize': 5,
-    'markerfacecolor': 'none',
-    'markeredgecolor': style.BLACK,
-    'linestyle': 'none',
-}
-
-
-def _category_label(name: str, some: Ranks) -> str:
-    count = f'{len(some.tasks)} task{"s" if len(some.tasks) > 1 else ""}'
-    return f'{"all" if name == released.ALL else name} ({count})'

@@ -4,33 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from experiments.figures import roles
-from experiments.figures.base import (
-    Claim,
-    FigureInput,
-    FigureOutput,
-    check_choice,
-    check_options,
-    check_records,
-    runs_of,
-    shared_attribute,
-)
+from experiments.figures.base import Figure, kind
 from experiments.figures.claims import positions as claims
-from experiments.figures.claims.decide import decide
+from experiments.figures.given import (
+    FigureInput,
+    Known,
+    check_choice,
+    check_count,
+    check_options,
+)
 from experiments.figures.look import captions, mpl, style
 from experiments.figures.look.length_axes import MARKERS
-from experiments.figures.read import curves, position_curve, positions_known
+from experiments.figures.read import position_curve, positions_known
 from experiments.figures.read.position_curve import PositionCurve
 from experiments.figures.roles import Roles
 
-# Attributes that all of its records share.
-SHARED = ('train_length', 'length')
-MEANS = True
-check_known = positions_known.reaching_l
-OPTIONS = {'panels', 'x_scale', 'roles'}
 X_SCALES = ('linear', 'log')
 MAX_PANELS = 2
 MARKS = 8  # of a curve
@@ -47,105 +39,90 @@ class _Curve:
 @dataclasses.dataclass(frozen=True)
 class _Panel:
     title: str
-    curves: Sequence[_Curve]
+    curves: list[_Curve]
 
 
-def required(name: str, options: Mapping[str, Any]) -> dict[str, str]:
-    """Record name -> evaluation, of the records that the panels draw. ValueError for options
-    that figure `name` of this kind does not have."""
-    check_options(name, options, OPTIONS, ('panels',))
-    check_choice(name, 'x_scale', options.get('x_scale', 'linear'), X_SCALES)
-    if len(options['panels']) > MAX_PANELS:
-        raise ValueError(
-            f'figure {name!r}: panels must be 1 to {MAX_PANELS}, got {len(options["panels"])}'
-        )
-    for panel in options['panels']:
-        check_options(name, panel, ('title', 'curves'), ('curves',), 'panels')
-        for curve in panel['curves']:
-            check_options(name, curve, ('record', 'label', 'color'), ('record',), 'curves')
-            color = curve.get('color')
-            if color is not None and not mpl.is_color_like(color):
-                raise ValueError(f'figure {name!r}: color {color!r} is no colour of matplotlib')
-    records = [curve['record'] for panel in options['panels'] for curve in panel['curves']]
-    roles.check(name, options, roles.parts(claims.ROLES, records))
-    return dict.fromkeys(records, 'positions')
-
-
-@style.styled
-def draw(given: FigureInput) -> FigureOutput:
+@kind('entropy_loss')
+class EntropyLossFigure(Figure[Sequence[_Panel]]):
     """Options: panels, one or two of {title, curves: [{record, label, color?}]};
     x_scale, 'linear' (default) or 'log'; roles of records (claims/positions.py)."""
-    needs = required(given.name, given.options)
-    check_records(given, needs)
-    panels = _panels(given)
-    names = list(needs)
-    train_length, _ = (shared_attribute(given, names, attribute) for attribute in SHARED)
-    figure = style.new_figure(6.6 if len(panels) == 1 else 11.0, 4.6)
-    axes = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
-    twins = [ax.twinx() for ax in axes]
-    for panel, ax, twin in zip(panels, axes, twins, strict=True):
-        _draw_panel(panel, ax, twin, given.options.get('x_scale', 'linear'))
-    token = captions.token_name(given.records[names[0]])
-    _scales(axes, twins, panels, token)
-    drawn = [c for p in panels for c in p.curves]
-    labelled = {c.data.name: [given.records[c.record]] for c in drawn}
-    half = curves.half_width(train_length)
-    caption = (
-        'Attention entropy (solid, left; bits, mean over all layers and heads) and log-perplexity '
-        f'(dashed, right; nats per {token}) against position. {captions.smoothing(half)}; the '
-        'entropy is not smoothed. Thin dashed: the bound log2(i) of even attention. Dotted: the '
-        f'training length L.{_spread(drawn)} {captions.sources(labelled)}'
-    )
-    roles.check_searched(given, claims.HEADSCALE, {name: [name] for name in names})
-    return FigureOutput(
-        given.name,
-        figure,
-        [row for p in panels for c in p.curves for row in _rows(p.title, c)],
-        caption,
-        decided(given),
-        runs_of(given, names),
-    )
 
+    OPTIONS, NEEDED = ('panels', 'x_scale', 'roles'), ('panels',)
+    SHARED = ('train_length', 'length')
+    RULES = claims.RULES
+    MEANS = RESAMPLED = True
 
-def decided(given: FigureInput) -> list[Claim]:
-    """Claims of an input that `draw` accepts."""
-    drawn = {c.record: c.data for p in _panels(given) for c in p.curves}
-    return decide(claims.RULES, Roles(given.name, given.options, drawn))
+    def needs(self, name: str, options: Mapping[str, Any]) -> dict[str, str]:
+        check_choice(name, 'x_scale', options.get('x_scale', 'linear'), X_SCALES)
+        check_count(name, 'panels', len(options['panels']), MAX_PANELS)
+        for panel in options['panels']:
+            check_options(name, panel, ('title', 'curves'), ('curves',), 'panels')
+            for curve in panel['curves']:
+                check_options(name, curve, ('record', 'label', 'color'), ('record',), 'curves')
+                color = curve.get('color')
+                if color is not None and not mpl.is_color_like(color):
+                    raise ValueError(f'figure {name!r}: color {color!r} is no colour of matplotlib')
+        records = [curve['record'] for panel in options['panels'] for curve in panel['curves']]
+        roles.check(name, options, roles.parts(claims.ROLES, records))
+        return dict.fromkeys(records, 'positions')
 
+    def check_known(self, name: str, options: Mapping[str, Any], known: Known) -> None:
+        positions_known.reaching_l(name, known)
 
-def _spread(drawn: Sequence[_Curve]) -> str:
-    several = any(curve.data.loss_ST is not None for curve in drawn)
-    return (
-        ' Lines: means over seeds; bands: from the lowest to the highest seed.' if several else ''
-    )
+    def read(self, given: FigureInput) -> list[_Panel]:
+        chosen = given.options['panels']
+        labels = [_label_of(c) for p in chosen for c in p['curves']]
+        # One colour for one label in all panels.
+        colors = style.colors_of(labels, most=len(style.COLORS))
+        # 'multiplier 1.2' may stand in both panels; captions and claims have to tell them apart.
+        ambiguous = len(set(labels)) < len(labels)
+        panels = [_Panel(panel.get('title', ''), []) for panel in chosen]
+        for panel, c in ((p, c) for p, x in zip(panels, chosen, strict=True) for c in x['curves']):
+            record, label = c['record'], _label_of(c)
+            name = f'{panel.title} {label}' if ambiguous else label
+            data = position_curve.read(name, given.records[record])
+            panel.curves.append(_Curve(record, label, data, c.get('color') or colors[label]))
+        names = {c.record: [c.record] for p in panels for c in p.curves}
+        roles.check_searched(given, claims.HEADSCALE, names)
+        return panels
 
+    def shown(self, given: FigureInput, panels: Sequence[_Panel]) -> Roles[PositionCurve]:
+        drawn = {c.record: c.data for p in panels for c in p.curves}
+        return Roles(given.name, given.options, drawn)
 
-def _panels(given: FigureInput) -> list[_Panel]:
-    panels = given.options['panels']
-    labels = [_label_of(c) for p in panels for c in p['curves']]
-    # One colour for one label in all panels.
-    colors = style.colors_of(labels, most=len(style.COLORS))
-    # 'multiplier 1.2' may stand in both panels; captions and claims have to tell them apart.
-    ambiguous = len(set(labels)) < len(labels)
-    return [
-        _Panel(
-            title := p.get('title', ''),
-            [_curve(given, c, f'{title} ' if ambiguous else '', colors) for c in p['curves']],
+    def picture(self, given: FigureInput, panels: Sequence[_Panel]) -> mpl.Figure:
+        figure = style.new_figure(6.6 if len(panels) == 1 else 11.0, 4.6)
+        axes = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
+        twins = [ax.twinx() for ax in axes]
+        for panel, ax, twin in zip(panels, axes, twins, strict=True):
+            _draw_panel(panel, ax, twin, given.options.get('x_scale', 'linear'))
+        token = captions.token_name(given.records[panels[0].curves[0].record])
+        _scales(axes, twins, panels, token)
+        return figure
+
+    def rows(self, given: FigureInput, panels: Sequence[_Panel]) -> Iterator[dict[str, Any]]:
+        for panel in panels:
+            for curve in panel.curves:
+                names = {'panel': panel.title, 'record': curve.record, 'label': curve.label}
+                yield from (names | row for row in position_curve.rows(curve.data))
+
+    def caption(self, given: FigureInput, panels: Sequence[_Panel]) -> str:
+        drawn = [c for p in panels for c in p.curves]
+        token = captions.token_name(given.records[drawn[0].record])
+        several = any(curve.data.loss_ST is not None for curve in drawn)
+        bands = ' Lines: means over seeds; bands: from the lowest to the highest seed.'
+        return (
+            'Attention entropy (solid, left; bits, mean over all layers and heads) and '
+            f'log-perplexity (dashed, right; nats per {token}) against position. '
+            f'{captions.smoothing(drawn[0].data.half)}; the entropy is not smoothed. Thin dashed: '
+            'the bound log2(i) of even attention. Dotted: the training length L.'
+            f'{bands if several else ""} '
+            f'{captions.sources({c.data.name: [given.records[c.record]] for c in drawn})}'
         )
-        for p in panels
-    ]
 
 
 def _label_of(chosen: Mapping[str, Any]) -> str:
     return chosen.get('label', chosen['record'])
-
-
-def _curve(
-    given: FigureInput, chosen: Mapping[str, Any], prefix: str, colors: Mapping[str, str]
-) -> _Curve:
-    record, label = chosen['record'], _label_of(chosen)
-    data = position_curve.read(prefix + label, given.records[record])
-    return _Curve(record, label, data, chosen.get('color') or colors[label])
 
 
 def _draw_panel(panel: _Panel, axes: mpl.Axes, twin: mpl.Axes, x_scale: str) -> None:
@@ -198,8 +175,3 @@ def _scales(
     for twin in twins[:-1]:
         twin.tick_params(labelright=False)
     twins[-1].set_ylabel(f'log-perplexity (nats per {token})')
-
-
-def _rows(title: str, curve: _Curve) -> list[dict[str, Any]]:
-    names = {'panel': title, 'record': curve.record, 'label': curve.label}
-    return [names | row for row in position_curve.rows(curve.data)]

@@ -9,17 +9,14 @@ from typing import Any
 import numpy as np
 
 from experiments.figures import roles
-from experiments.figures.base import (
-    Claim,
-    FigureInput,
-    FigureOutput,
-    check_options,
-    check_records,
-    runs_of,
-    shared_attribute,
-)
+from experiments.figures.base import Figure, kind
 from experiments.figures.claims import factors as claims
-from experiments.figures.claims.decide import decide
+from experiments.figures.given import (
+    FigureInput,
+    check_count,
+    check_differ,
+    check_options,
+)
 from experiments.figures.look import captions, length_axes, mpl, style
 from experiments.figures.look.length_axes import MARKERS, PANELS
 from experiments.figures.read import length_group
@@ -27,36 +24,120 @@ from experiments.figures.read.factor_method import Method
 from experiments.figures.read.length_group import Group
 from experiments.figures.roles import Roles
 
-# Attributes that all of its records share.
-SHARED = ('train_length',)
-OPTIONS = {'curves', 'roles'}
-
 Curve = Group | Method
 
 
-def required(name: str, options: Mapping[str, Any]) -> dict[str, str]:
-    """Prefix of record names, one record a seed below it -> evaluation. ValueError for options
-    that figure `name` of this kind does not have."""
-    check_options(name, options, OPTIONS, ('curves',))
-    curves = options['curves']
-    if len(curves) > len(style.COLORS):
-        raise ValueError(
-            f'figure {name!r}: curves must be 1 to {len(style.COLORS)}, got {len(curves)}'
+@kind('factor_grid')
+class FactorGridFigure(Figure[Sequence[Curve]]):
+    """Options: curves, [{label, group}] of records '<group>/<seed>', or with a factor
+    [{label, grid: [{factor, group, choice}]}], `choice` the same model on other windows; roles of
+    labels (claims/factors.py)."""
+
+    OPTIONS, NEEDED = ('curves', 'roles'), ('curves',)
+    SHARED = ('train_length',)
+    RULES = claims.RULES
+    RESAMPLED = True
+
+    def needs(self, name: str, options: Mapping[str, Any]) -> dict[str, str]:
+        curves = options['curves']
+        check_count(name, 'curves', len(curves), len(style.COLORS))
+        for curve in curves:
+            check_options(name, curve, ('label', 'group', 'grid'), ('label',), 'curves')
+            if bool(curve.get('group')) == bool(curve.get('grid')):
+                raise ValueError(
+                    f'figure {name!r}: {curve["label"]!r} must give either group or grid'
+                )
+            _check_grid(name, curve)
+        check_differ(name, 'labels of curves', [curve['label'] for curve in curves])
+        grids = [curve['label'] for curve in curves if curve.get('grid')]
+        groups = [curve['label'] for curve in curves if curve.get('group')]
+        accepted = roles.parts(claims.METHODS, grids, 'curve with a grid')
+        accepted |= roles.parts(claims.GROUPS, groups, 'curve without a grid')
+        roles.check(name, options, accepted)
+        return {f'{group}/': 'lengths' for curve in curves for group in _groups_of(curve)}
+
+    def read(self, given: FigureInput) -> list[Curve]:
+        curves = [_read(given, chosen) for chosen in given.options['curves']]
+        groups = [group for curve in curves for group in _all(curve)]
+        length_group.check_alike(given, groups)
+        if not (groups[0].multiples > 1).any():
+            raise ValueError(
+                f'figure {given.name!r}: no length above L was measured to choose a factor for; '
+                f'there are {groups[0].multiples.tolist()} L'
+            )
+        names = {curve.label: curve.names for curve in curves if isinstance(curve, Group)}
+        roles.check_searched(given, claims.HEADSCALE, names)
+        return curves
+
+    def shown(self, given: FigureInput, curves: Sequence[Curve]) -> Roles[Curve]:
+        return Roles(given.name, given.options, {curve.label: curve for curve in curves})
+
+    def picture(self, given: FigureInput, curves: Sequence[Curve]) -> mpl.Figure:
+        token = captions.token_name(given.records[_all(curves[0])[0].names[0]])
+        figure = style.new_figure(10.0, 4.8)
+        axes = figure.subplots(1, len(PANELS))
+        for (measure, title), ax in zip(PANELS.items(), axes, strict=True):
+            for index, curve in enumerate(curves):
+                _draw_curve(ax, curve, measure, index)
+            length_axes.set_axis(ax, curves[0].multiples)
+            ax.set_title(title)
+            ax.set_ylabel(f'loss (nats per {token})')
+        handles: list[Any] = [h for i, c in enumerate(curves) for h in _handles(c, i)]
+        handles += length_axes.band_handle(len(_all(curves[0])[0].seeds))
+        figure.legend(handles=handles, loc='outside lower center', ncols=3)
+        return figure
+
+    def rows(self, given: FigureInput, curves: Sequence[Curve]) -> Iterator[dict[str, Any]]:
+        for curve in curves:
+            if isinstance(curve, Group):
+                nothing = {'factor': None, 'chosen_per_length': None, 'chosen_overall': None}
+                yield from (row | nothing for row in _rows_of(given, curve, 'reported'))
+                continue
+            for index, factor in enumerate(curve.factors):
+                chosen_at = set(curve.multiples[curve.per_length == index].tolist())
+                for group, role in (
+                    (curve.reported[index], 'reported'),
+                    (curve.choice[index], 'choice'),
+                ):
+                    for row in _rows_of(given, group, role):
+                        yield row | {
+                            'factor': factor,
+                            'chosen_per_length': row['length_over_L'] in chosen_at,
+                            'chosen_overall': index == curve.overall,
+                        }
+
+    def caption(self, given: FigureInput, curves: Sequence[Curve]) -> str:
+        first = given.records[_all(curves[0])[0].names[0]]
+        methods = [curve for curve in curves if isinstance(curve, Method)]
+        labelled = {
+            curve.label: [
+                given.records[name]
+                for group in ([curve] if isinstance(curve, Group) else curve.reported)
+                for name in group.names
+            ]
+            for curve in curves
+        }
+        chosen_on = dict.fromkeys(
+            captions.measured_on(given.records[name])
+            for method in methods
+            for group in method.choice
+            for name in group.names
         )
-    for curve in curves:
-        check_options(name, curve, ('label', 'group', 'grid'), ('label',), 'curves')
-        if bool(curve.get('group')) == bool(curve.get('grid')):
-            raise ValueError(f'figure {name!r}: {curve["label"]!r} must give either group or grid')
-        _check_grid(name, curve)
-    labels = [curve['label'] for curve in curves]
-    if len(set(labels)) < len(labels):
-        raise ValueError(f'figure {name!r}: labels of curves must differ, got {labels}')
-    grids = [curve['label'] for curve in curves if curve.get('grid')]
-    groups = [curve['label'] for curve in curves if curve.get('group')]
-    accepted = roles.parts(claims.METHODS, grids, 'curve with a grid')
-    accepted |= roles.parts(claims.GROUPS, groups, 'curve without a grid')
-    roles.check(name, options, accepted)
-    return {f'{group}/': 'lengths' for curve in curves for group in _groups_of(curve)}
+        return ' '.join(
+            [
+                length_axes.panels_caption(first.attributes['train_length']),
+                *([_choice(methods, ' and '.join(chosen_on))] if methods else []),
+                length_axes.seeds_caption(len(_all(curves[0])[0].seeds)),
+                captions.sources(labelled),
+            ]
+        )
+
+
+def _rows_of(given: FigureInput, group: Group, role: str) -> Iterator[dict[str, Any]]:
+    """role: whether the factor is chosen on these windows or reported on them."""
+    for row in length_group.rows(group, given.records):
+        split = given.records[row['record']].attributes['split']
+        yield row | {'role': role, 'split': split}
 
 
 def _check_grid(name: str, curve: Mapping[str, Any]) -> None:
@@ -86,41 +167,6 @@ def _groups_of(curve: Mapping[str, Any]) -> Iterator[str]:
         yield from (entry['group'], entry['choice'])
 
 
-@style.styled
-def draw(given: FigureInput) -> FigureOutput:
-    """Options: curves, [{label, group}] of records '<group>/<seed>', or with a factor
-    [{label, grid: [{factor, group, choice}]}], `choice` the same model on other windows; roles of
-    labels (claims/factors.py)."""
-    check_records(given, required(given.name, given.options))
-    curves = _curves(given)
-    groups = [group for curve in curves for group in _all(curve)]
-    length_group.check_alike(given, groups)
-    names = [name for group in groups for name in group.names]
-    (train_length,) = (shared_attribute(given, names, x) for x in SHARED)
-    if not (groups[0].multiples > 1).any():
-        raise ValueError(
-            f'figure {given.name!r}: no length above L was measured to choose a factor for; '
-            f'there are {groups[0].multiples.tolist()} L'
-        )
-    return FigureOutput(
-        given.name,
-        _picture(curves, captions.token_name(given.records[names[0]])),
-        [row for curve in curves for row in _rows(given, curve)],
-        _caption(given, curves, train_length),
-        decide(claims.RULES, _roles(given, curves)),
-        runs_of(given, list(dict.fromkeys(names))),
-    )
-
-
-def decided(given: FigureInput) -> list[Claim]:
-    """Claims of an input that `draw` accepts."""
-    return decide(claims.RULES, _roles(given, _curves(given)))
-
-
-def _curves(given: FigureInput) -> list[Curve]:
-    return [_read(given, chosen) for chosen in given.options['curves']]
-
-
 def _read(given: FigureInput, chosen: Mapping[str, Any]) -> Curve:
     label = chosen['label']
     if chosen.get('group'):
@@ -134,30 +180,8 @@ def _read(given: FigureInput, chosen: Mapping[str, Any]) -> Curve:
     )
 
 
-def _roles(given: FigureInput, curves: Sequence[Curve]) -> Roles[Curve]:
-    found = Roles(given.name, given.options, {curve.label: curve for curve in curves})
-    names = {curve.label: curve.names for curve in curves if isinstance(curve, Group)}
-    roles.check_searched(given, claims.HEADSCALE, names)
-    return found
-
-
 def _all(curve: Curve) -> Sequence[Group]:
     return [curve] if isinstance(curve, Group) else [*curve.reported, *curve.choice]
-
-
-def _picture(curves: Sequence[Curve], token: str) -> mpl.Figure:
-    figure = style.new_figure(10.0, 4.8)
-    axes = figure.subplots(1, len(PANELS))
-    for (measure, title), ax in zip(PANELS.items(), axes, strict=True):
-        for index, curve in enumerate(curves):
-            _draw_curve(ax, curve, measure, index)
-        length_axes.set_axis(ax, curves[0].multiples)
-        ax.set_title(title)
-        ax.set_ylabel(f'loss (nats per {token})')
-    handles: list[Any] = [h for i, c in enumerate(curves) for h in _handles(c, i)]
-    handles += length_axes.band_handle(len(_all(curves[0])[0].seeds))
-    figure.legend(handles=handles, loc='outside lower center', ncols=3)
-    return figure
 
 
 def _draw_curve(axes: mpl.Axes, curve: Curve, measure: str, index: int) -> None:
@@ -196,32 +220,6 @@ def _handles(curve: Curve, index: int) -> list[mpl.Line2D]:
     ]
 
 
-def _caption(given: FigureInput, curves: Sequence[Curve], train_length: int) -> str:
-    methods = [curve for curve in curves if isinstance(curve, Method)]
-    labelled = {
-        curve.label: [
-            given.records[name]
-            for group in ([curve] if isinstance(curve, Group) else curve.reported)
-            for name in group.names
-        ]
-        for curve in curves
-    }
-    chosen_on = dict.fromkeys(
-        captions.measured_on(given.records[name])
-        for method in methods
-        for group in method.choice
-        for name in group.names
-    )
-    return ' '.join(
-        [
-            length_axes.panels_caption(train_length),
-            *([_choice(methods, ' and '.join(chosen_on))] if methods else []),
-            length_axes.seeds_caption(len(_all(curves[0])[0].seeds)),
-            captions.sources(labelled),
-        ]
-    )
-
-
 def _choice(methods: Sequence[Method], windows: str) -> str:
     factors = '; '.join(
         f'{m.label}: {_listed(m.factors_per_length)} at n / L = {_listed(m.multiples)} and '
@@ -237,34 +235,3 @@ def _choice(methods: Sequence[Method], windows: str) -> str:
 
 def _listed(values: Sequence[float] | np.ndarray) -> str:
     return ', '.join(f'{value:g}' for value in values)
-
-
-def _rows(given: FigureInput, curve: Curve) -> list[dict[str, Any]]:
-    if isinstance(curve, Group):
-        nothing = {'factor': None, 'chosen_per_length': None, 'chosen_overall': None}
-        return [row | nothing for row in _rows_of(given, curve, 'reported')]
-    rows = []
-    for index, factor in enumerate(curve.factors):
-        chosen_at = set(curve.multiples[curve.per_length == index].tolist())
-        both = [
-            *_rows_of(given, curve.reported[index], 'reported'),
-            *_rows_of(given, curve.choice[index], 'choice'),
-        ]
-        rows += [
-            row
-            | {
-                'factor': factor,
-                'chosen_per_length': row['length_over_L'] in chosen_at,
-                'chosen_overall': index == curve.overall,
-            }
-            for row in both
-        ]
-    return rows
-
-
-def _rows_of(given: FigureInput, group: Group, role: str) -> list[dict[str, Any]]:
-    """role: whether the factor is chosen on these windows or reported on them."""
-    return [
-        row | {'role': role, 'split': given.records[row['record']].attributes['split']}
-        for row in length_group.rows(group, given.records)
-    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,85 +10,131 @@ from typing import Any
 import numpy as np
 
 from experiments.figures import roles
-from experiments.figures.base import (
-    Claim,
-    FigureInput,
-    FigureOutput,
-    check_options,
-    check_records,
-    runs_of,
-    shared_attribute,
-)
+from experiments.figures.base import Figure, kind
 from experiments.figures.claims import frontier as claims
-from experiments.figures.claims.decide import decide
-from experiments.figures.look import captions, label_places, length_axes, mpl, style
-from experiments.figures.look.label_places import Line
+from experiments.figures.given import (
+    FigureInput,
+    check_differ,
+    check_options,
+)
+from experiments.figures.look import captions, length_axes, mpl, style
 from experiments.figures.read import frontier_point, length_group
 from experiments.figures.read.frontier_point import FrontierPoint
 from experiments.figures.roles import Roles
 
-# Attributes that all of its records share.
-SHARED = ('train_length',)
-OPTIONS = {'points', 'times', 'roles'}
 POINT_KEYS = {'label', 'loss', 'keys', 'four'}
 TIMES = 8.0
 COLORS = 'viridis'
 # Nats above the lowest loss at `times` L up to which methods share a panel of their own.
 NEAR = 0.15
 MARGIN = 0.12  # of a panel's range, on each side
+LEVEL: dict[str, Any] = {'color': style.GREY, 'linestyle': (0, (4, 3)), 'linewidth': 0.9}
+SIDES = ((-1, -1), (-1, 1), (1, 1), (1, -1))  # of a point, for its number
+FRAME: dict[str, Any] = {'edgecolor': style.GREY, 'linewidth': 0.8, 'zorder': 1}
 
 
-def required(name: str, options: Mapping[str, Any]) -> dict[str, str]:
-    """Prefix of record names, one record a seed below it -> evaluation. ValueError for options
-    that figure `name` of this kind does not have."""
-    check_options(name, options, OPTIONS, ('points',))
-    times = options.get('times', TIMES)
-    if not (isinstance(times, int | float) and math.isfinite(times) and times > 1):
-        raise ValueError(f'figure {name!r}: times must be a multiple of L above 1, got {times!r}')
-    found: dict[str, str] = {}
-    for point in options['points']:
-        check_options(name, point, POINT_KEYS, ('label', 'loss'), 'points')
-        found[f'{point["loss"]}/'] = 'lengths'
-        found |= {f'{point[k]}/': 'passkey' for k in ('keys', 'four') if point.get(k)}
-    labels = [point['label'] for point in options['points']]
-    if len(set(labels)) < len(labels):
-        raise ValueError(f'figure {name!r}: labels of points must differ, got {labels}')
-    roles.check(name, options, roles.parts(claims.ROLES, labels, 'point'))
-    return found
+Points = Sequence[FrontierPoint]
 
 
-@style.styled
-def draw(given: FigureInput) -> FigureOutput:
-    """Options: points, [{label, loss, keys, four}], each the name of records '<name>/<seed>': loss
-    by length, single keys and one of four keys by length, the last two of which may be left out;
-    times, the multiple of L on the vertical axis (8); roles of labels (claims/frontier.py). All
-    losses are measured at the same lengths: windows of others end at other tokens."""
-    check_records(given, required(given.name, given.options))
-    times = float(given.options.get('times', TIMES))
-    points = _points(given, times)
-    length_group.check_alike(given, [point.loss for point in points])
-    names = [name for point in points for name in point.names]
-    (train_length,) = (shared_attribute(given, names, x) for x in SHARED)
-    token = captions.token_name(given.records[names[0]])
-    return FigureOutput(
-        given.name,
-        _picture(points, times, token),
-        [row for point in points for row in frontier_point.rows(point)],
-        _caption(given, points, times, train_length),
-        decided(given),
-        runs_of(given, names),
-    )
+@kind('frontier')
+class FrontierFigure(Figure[Points]):
+    """Loss at L against loss far beyond it, one point a method. Options:
 
+    - points: [{label, loss, keys, four}], the last three names of records '<name>/<seed>': loss by
+      length, single keys, and one of four keys. Keys may be left out.
+    - times: multiple of L on the vertical axis (8).
+    - roles: of labels (claims/frontier.py).
 
-def decided(given: FigureInput) -> list[Claim]:
-    """Claims of an input that `draw` accepts."""
-    points = _points(given, float(given.options.get('times', TIMES)))
-    found = Roles(given.name, given.options, {p.label: p for p in points}, 'point')
-    return decide(claims.RULES, found)
+    Windows of other lengths end at other tokens, so all losses need the same lengths.
+    """
 
+    OPTIONS, NEEDED = ('points', 'times', 'roles'), ('points',)
+    SHARED = ('train_length',)
+    RULES = claims.RULES
+    RESAMPLED = True
 
-def _points(given: FigureInput, times: float) -> list[FrontierPoint]:
-    return [frontier_point.read(given, chosen, times) for chosen in given.options['points']]
+    def needs(self, name: str, options: Mapping[str, Any]) -> dict[str, str]:
+        times = options.get('times', TIMES)
+        if not (isinstance(times, int | float) and math.isfinite(times) and times > 1):
+            raise ValueError(
+                f'figure {name!r}: times must be a multiple of L above 1, got {times!r}'
+            )
+        found: dict[str, str] = {}
+        for point in options['points']:
+            check_options(name, point, POINT_KEYS, ('label', 'loss'), 'points')
+            found[f'{point["loss"]}/'] = 'lengths'
+            found |= {f'{point[k]}/': 'passkey' for k in ('keys', 'four') if point.get(k)}
+        labels = [point['label'] for point in options['points']]
+        check_differ(name, 'labels of points', labels)
+        roles.check(name, options, roles.parts(claims.ROLES, labels, 'point'))
+        return found
+
+    def read(self, given: FigureInput) -> Points:
+        times = float(given.options.get('times', TIMES))
+        points = [frontier_point.read(given, chosen, times) for chosen in given.options['points']]
+        length_group.check_alike(given, [point.loss for point in points])
+        return points
+
+    def shown(self, given: FigureInput, points: Points) -> Roles[FrontierPoint]:
+        return Roles(given.name, given.options, {p.label: p for p in points}, 'point')
+
+    def picture(self, given: FigureInput, points: Points) -> mpl.Figure:
+        times, token = points[0].times, captions.token_name(given.records[points[0].names[0]])
+        corner = has_corner(points)
+        figure = style.new_figure(12.0 if corner else 7.6, 5.8)
+        panels = figure.subplots(1, 2 if corner else 1, squeeze=False)[0]
+        near = best(points) if corner else []
+        for axes, shown in zip(panels, (points, near), strict=False):
+            # Each has its number once, in the panel where it has room.
+            for point in points:
+                _draw_point(axes, point)
+            chosen = [x for x in enumerate(points, 1) if (x[1] in near) == (shown is near)]
+            _write_numbers(axes, chosen)
+            axes.axline((0, 0), slope=1, zorder=1, **LEVEL)
+            for ends, set_limits in (
+                ([p.x for p in shown], axes.set_xlim),
+                ([p.y for p in shown], axes.set_ylim),
+            ):
+                low, high = np.min(ends), np.max(ends)
+                margin = MARGIN * max(high - low, 0.02)
+                set_limits(low - margin, high + margin)
+            axes.set_xlabel(f'loss at L (nats per {token})')
+            axes.set_ylabel(f'loss at {times:g} L (nats per {token})')
+        if corner:
+            panels[0].set_title('all methods')
+            panels[1].set_title(f'methods within {NEAR} nats of the lowest loss at {times:g} L')
+            (left, right), (low, high) = panels[1].get_xlim(), panels[1].get_ylim()
+            frame = mpl.Rectangle((left, low), right - left, high - low, fill=False, **FRAME)
+            panels[0].add_patch(frame)
+        _legend(figure, points, panels)
+        return figure
+
+    def rows(self, given: FigureInput, points: Points) -> list[dict[str, Any]]:
+        return [row for point in points for row in frontier_point.rows(point)]
+
+    def caption(self, given: FigureInput, points: Points) -> str:
+        times, seeds = points[0].times, len(points[0].x)
+        train_length = given.records[points[0].names[0]].attributes['train_length']
+        asked = dict.fromkeys(
+            f'{p.keys.asked}, {p.keys.prompts} prompts a seed' for p in points if p.keys is not None
+        )
+        keys = f' ({"; ".join(asked)})' if asked else ''
+        grey = [p.label for p in points if p.keys is None]
+        sentences = [
+            f'One point a method. Across: mean loss of windows of the training length '
+            f'L = {train_length:,}; up: of windows of {times:g} L that end at the same tokens. On '
+            'the dashed line both are equal, above it loss is lost with length. Colour: share of '
+            f'prompts of {times:g} L that are answered with exactly the key{keys}.',
+            f'Grey: not asked for keys ({"; ".join(grey)}).' if grey else '',
+            'One seed each.'
+            if seeds == 1
+            else f'Means over {seeds} seeds; whiskers: {length_axes.spread()}.',
+            f'Right: the range of the methods within {NEAR} nats of the lowest loss at {times:g} L.'
+            if has_corner(points)
+            else '',
+            captions.sources({p.label: [given.records[name] for name in p.names] for p in points}),
+        ]
+        return ' '.join(sentence for sentence in sentences if sentence)
 
 
 def best(points: Sequence[FrontierPoint]) -> list[FrontierPoint]:
@@ -101,139 +148,53 @@ def has_corner(points: Sequence[FrontierPoint]) -> bool:
     return 2 <= len(best(points)) < len(points)
 
 
-def _picture(points: Sequence[FrontierPoint], times: float, token: str) -> mpl.Figure:
-    corner = has_corner(points)
-    figure = style.new_figure(12.0 if corner else 7.6, 5.4)
-    panels = figure.subplots(1, 2, squeeze=False)[0] if corner else [figure.subplots()]
-    for axes in panels:
-        _draw_points(axes, points)
-        axes.set_xlabel(f'loss at L (nats per {token})')
-        axes.set_ylabel(f'loss at {times:g} L (nats per {token})')
-    _set_limits(panels[0], points)
-    inside: list[FrontierPoint] = []
-    if corner:
-        _set_limits(panels[1], best(points))
-        inside = [p for p in points if _within(panels[1], p)]
-        panels[0].set_title('all methods')
-        panels[1].set_title(f'methods within {NEAR} nats of the lowest loss at {times:g} L')
-        _frame(panels[0], panels[1])
-    _legend(figure, points, panels)
-    outside = [p for p in points if p not in inside]
-    for axes, labelled in zip(panels, (outside, inside), strict=False):
-        order = [*labelled, *(p for p in points if p not in labelled and _within(axes, p))]
-        places = [(float(p.x.mean()), float(p.y.mean())) for p in order]
-        whiskers = [line for p in order for line in _whiskers(p)]
-        label_places.write(axes, places, [p.label for p in labelled], whiskers)
-    return figure
-
-
-def _whiskers(point: FrontierPoint) -> list[Line]:
-    """From the smallest to the largest of several seeds, across and up."""
-    if len(point.x) == 1:
-        return []
+def _draw_point(axes: mpl.Axes, point: FrontierPoint) -> None:
+    """With whiskers from the smallest to the largest of several seeds."""
     x, y = float(point.x.mean()), float(point.y.mean())
-    left, right = float(point.x.min()), float(point.x.max())
-    low, high = float(point.y.min()), float(point.y.max())
-    return [((left, y), (right, y)), ((x, low), (x, high))]
+    if len(point.x) > 1:
+        for ends in (
+            ([point.x.min(), point.x.max()], [y] * 2),
+            ([x] * 2, [point.y.min(), point.y.max()]),
+        ):
+            axes.plot(*ends, color=style.GREY, linewidth=0.9, zorder=2)
+    axes.plot(x, y, zorder=3, **_marker(point))
 
 
-def _draw_points(axes: mpl.Axes, points: Sequence[FrontierPoint]) -> None:
-    for point in points:
-        x, y, color = point.x.mean(), point.y.mean(), _color(point)
-        for ends in _whiskers(point):
-            axes.plot(*zip(*ends, strict=True), color=style.GREY, linewidth=0.9, zorder=2)
-        axes.scatter(
-            [x], [y], s=46, color=[color], edgecolors=style.BLACK, linewidths=0.6, zorder=3
-        )
-    axes.axline((0, 0), slope=1, color=style.GREY, linestyle=(0, (4, 3)), linewidth=0.9, zorder=1)
+def _write_numbers(axes: mpl.Axes, points: Sequence[tuple[int, FrontierPoint]]) -> None:
+    """Beside the points; neighbours along x have theirs on different sides."""
+    places = sorted((float(p.x.mean()), float(p.y.mean()), number) for number, p in points)
+    for (x, y, number), (right, up) in zip(places, itertools.cycle(SIDES), strict=False):
+        axes.annotate(
+            *(str(number), (x, y), (4.5 * right, 3 * up)),
+            textcoords='offset points',
+            ha='left' if right > 0 else 'right',
+            va='bottom' if up > 0 else 'top',
+            fontsize=8,
+            zorder=4,
+        ).set_in_layout(False)
 
 
-def _color(point: FrontierPoint) -> Any:
+def _marker(point: FrontierPoint) -> dict[str, Any]:
     share = point.share
-    return style.GREY if share is None else mpl.colormaps[COLORS](float(share.mean()))
-
-
-def _set_limits(axes: mpl.Axes, points: Sequence[FrontierPoint]) -> None:
-    """Around the points with their whiskers; room on the right for labels."""
-    for values, set_limits, right in (
-        ([p.x for p in points], axes.set_xlim, 3 * MARGIN),
-        ([p.y for p in points], axes.set_ylim, MARGIN),
-    ):
-        low, high = np.min(values), np.max(values)
-        span = max(high - low, 0.02)
-        set_limits(low - MARGIN * span, high + right * span)
-
-
-def _within(axes: mpl.Axes, point: FrontierPoint) -> bool:
-    (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
-    return bool(left <= point.x.mean() <= right and low <= point.y.mean() <= high)
-
-
-def _frame(axes: mpl.Axes, zoomed: mpl.Axes) -> None:
-    """The range of the other panel."""
-    (left, right), (low, high) = zoomed.get_xlim(), zoomed.get_ylim()
-    axes.add_patch(
-        mpl.Rectangle(
-            *((left, low), right - left, high - low),
-            fill=False,
-            edgecolor=style.GREY,
-            linewidth=0.8,
-            zorder=1,
-        )
-    )
+    color = style.GREY if share is None else mpl.colormaps[COLORS](float(share.mean()))
+    edge = {'markeredgecolor': style.BLACK, 'markeredgewidth': 0.6}
+    return {'linestyle': 'none', 'marker': 'o', 'markersize': 7, 'color': color, **edge}
 
 
 def _legend(
     figure: mpl.Figure, points: Sequence[FrontierPoint], panels: Sequence[mpl.Axes]
 ) -> None:
     bar = figure.colorbar(mpl.ScalarMappable(mpl.Normalize(0, 100), COLORS), ax=panels, pad=0.02)
-    bar.set_label(f'keys repeated at {points[0].times:g} L (%)')
+    bar.set_label(f'keys repeated at {points[0].times:g} L (%); grey: not asked')
     bar.outline.set_visible(False)
-    level = f'as low at {points[0].times:g} L as at L'
-    look: dict[str, Any] = {'color': style.GREY, 'linestyle': (0, (4, 3)), 'linewidth': 0.9}
-    handles = [mpl.Line2D([], [], label=level, **look)]
-    if any(p.keys is None for p in points):
-        handles.append(
-            mpl.Line2D(
-                *([], []),
-                linestyle='none',
-                marker='o',
-                color=style.GREY,
-                markeredgecolor=style.BLACK,
-                label='not asked for keys',
-            )
-        )
+    handles = [
+        mpl.Line2D([], [], label=f'{number}  {point.label}', **_marker(point))
+        for number, point in enumerate(points, 1)
+    ]
+    handles.append(mpl.Line2D([], [], label=f'as low at {points[0].times:g} L as at L', **LEVEL))
     seeds = len(points[0].x)
     if seeds > 1:
         label = f'{length_axes.spread()}, {seeds} seeds'
         handles.append(mpl.Line2D([], [], color=style.GREY, linewidth=0.9, label=label))
-    figure.legend(handles=handles, loc='outside lower center', ncols=3)
-
-
-def _caption(
-    given: FigureInput, points: Sequence[FrontierPoint], times: float, train_length: int
-) -> str:
-    asked = dict.fromkeys(
-        f'{p.keys.asked}, {p.keys.prompts} prompts a seed' for p in points if p.keys is not None
-    )
-    keys = f' ({"; ".join(asked)})' if asked else ''
-    grey = [p.label for p in points if p.keys is None]
-    sentences = [
-        f'One point a method. Across: mean loss of windows of the training length '
-        f'L = {train_length:,}; up: of windows of {times:g} L that end at the same tokens. On the '
-        'dashed line both are equal, above it loss is lost with length. Colour: share of prompts '
-        f'of {times:g} L that are answered with exactly the key{keys}.',
-        f'Grey: not asked for keys ({"; ".join(grey)}).' if grey else '',
-        _seeds(len(points[0].x)),
-        f'Right: the range of the methods within {NEAR} nats of the lowest loss at {times:g} L.'
-        if has_corner(points)
-        else '',
-        captions.sources({p.label: [given.records[name] for name in p.names] for p in points}),
-    ]
-    return ' '.join(sentence for sentence in sentences if sentence)
-
-
-def _seeds(seeds: int) -> str:
-    if seeds == 1:
-        return 'One seed each.'
-    return f'Means over {seeds} seeds; whiskers: {length_axes.spread()}.'
+    columns = 4 if len(panels) > 1 else 3
+    figure.legend(handles=handles, loc='outside lower center', ncols=columns, fontsize=8)

@@ -2,94 +2,129 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from experiments.figures import roles
-from experiments.figures.base import (
-    FigureInput,
-    FigureOutput,
-    check_options,
-    check_records,
-    runs_of,
-    shared_attribute,
-)
+from experiments.figures.base import Figure, kind
 from experiments.figures.claims import silenced as claims
-from experiments.figures.claims.decide import decide
 from experiments.figures.claims.silenced import Effect, Effects
+from experiments.figures.given import (
+    FigureInput,
+    check_options,
+)
 from experiments.figures.look import captions, mpl, style
 from experiments.figures.read import frontier_point, length_group
 from experiments.figures.read.frontier_point import FrontierPoint
 from experiments.figures.roles import Roles
 
-OPTIONS = {'base', 'heads', 'groups', 'times', 'roles'}
 POINT_KEYS = {'label', 'loss', 'keys'}
-ALONE = True  # a head of one seed's model has nothing in common with that of another
 TIMES = 8.0
 COLORS = 'magma_r'
 FRAME: dict[str, Any] = {'fill': False, 'edgecolor': style.COLORS[0], 'linewidth': 1.4}
 
 
-def required(name: str, options: Mapping[str, Any]) -> dict[str, str]:
-    """Prefix of record names, one record a seed below it -> evaluation. ValueError for options
-    that figure `name` of this kind does not have."""
-    check_options(name, options, OPTIONS, ('base', 'heads', 'groups'))
-    points = (options['base'], *options['heads'], *options['groups'])
-    for point in points:
-        check_options(name, point, POINT_KEYS, POINT_KEYS, 'points')
-    labels = [point['label'] for point in options['groups']]
-    roles.check(name, options, roles.parts(claims.ROLES, labels, 'group'))
-    found = {f'{point["loss"]}/': 'lengths' for point in points}
-    return found | {f'{point["keys"]}/': 'passkey' for point in points}
+class Silenced(NamedTuple):
+    """The whole model, and the effects of silencing its heads, one at a time or several."""
+
+    base: FrontierPoint
+    effects: Effects
+    times: float
 
 
-@style.styled
-def draw(given: FigureInput) -> FigureOutput:
-    """Options: base, the whole model; heads, the model without one head each; groups, without
-    several: {label, loss, keys} each, the names of records '<name>/<seed>', of one seed; times, the
-    multiple of L that is drawn beside L (8); roles of groups by label (claims/silenced.py)."""
-    check_records(given, required(given.name, given.options))
-    times = float(given.options.get('times', TIMES))
-    read = [
-        frontier_point.read(given, chosen, times)
-        for chosen in (given.options['base'], *given.options['heads'], *given.options['groups'])
-    ]
-    length_group.check_alike(given, [point.loss for point in read])
-    base, others = read[0], read[1:]
-    effects = [_effect(given, base, point, times) for point in others]
-    names = [name for point in read for name in point.names]
-    count = len(given.options['heads'])
-    heads, groups = effects[:count], effects[count:]
-    found = Effects(heads, groups)
-    role = (given.options.get('roles') or {}).get(claims.LOCAL)
-    local = next((e for e in groups if e.label == role), None)
-    losses = [name for point in read for name in point.loss.names]
-    shape = tuple(shared_attribute(given, losses, n) for n in ('n_layers', 'n_heads'))
-    figure = style.new_figure(1.6 + 1.05 * shape[1] * 2, 1.5 + 1.1 * shape[0])
-    panels = figure.subplots(2, 2, squeeze=False)
-    token = captions.token_name(given.records[names[0]])
-    for column, multiple in enumerate((1.0, times)):
-        for row, what in enumerate(('loss', 'keys')):
-            grid = _grid(given, heads, shape, what, multiple)
-            _draw(figure, panels[row, column], grid, what, multiple, token)
-            if local is not None:
-                _frame(panels[row, column], local.silenced)
-    if local is not None:
-        frame = mpl.Patch(label='local heads', **FRAME)
-        figure.legend(handles=[frame], loc='outside upper center')
-    return FigureOutput(
-        given.name,
-        figure,
-        [row for effect in effects for row in _rows(effect)],
-        _caption(given, read, groups, times),
-        decide(
-            claims.RULES,
-            Roles(given.name, given.options, {g.label: (g, found) for g in groups}, 'group'),
-        ),
-        runs_of(given, names),
-    )
+@kind('head_effects')
+class HeadEffectsFigure(Figure[Silenced]):
+    """Loss and keys without single heads. Options:
+
+    - base, heads, groups: the whole model, models without one head, and models without several;
+      {label, loss, keys} each, names of records '<name>/<seed>' of one seed.
+    - times: multiple of L that is drawn beside L (8).
+    - roles: of groups by label (claims/silenced.py).
+    """
+
+    OPTIONS = ('base', 'heads', 'groups', 'times', 'roles')
+    NEEDED = ('base', 'heads', 'groups')
+    RULES = claims.RULES
+    ALONE = True  # a head of one seed's model has nothing in common with that of another
+
+    def needs(self, name: str, options: Mapping[str, Any]) -> dict[str, str]:
+        points = _chosen(options)
+        for point in points:
+            check_options(name, point, POINT_KEYS, POINT_KEYS, 'points')
+        labels = [point['label'] for point in options['groups']]
+        roles.check(name, options, roles.parts(claims.ROLES, labels, 'group'))
+        found = {f'{point["loss"]}/': 'lengths' for point in points}
+        return found | {f'{point["keys"]}/': 'passkey' for point in points}
+
+    def read(self, given: FigureInput) -> Silenced:
+        times = float(given.options.get('times', TIMES))
+        base, *others = (frontier_point.read(given, x, times) for x in _chosen(given.options))
+        length_group.check_alike(given, [point.loss for point in (base, *others)])
+        if len(base.loss.seeds) > 1:
+            raise ValueError(
+                f'figure {given.name!r}: heads are those of one seed, got {list(base.loss.seeds)}'
+            )
+        effects = [_effect(given, base, point, times) for point in others]
+        count = len(given.options['heads'])
+        return Silenced(base, Effects(effects[:count], effects[count:]), times)
+
+    def shown(self, given: FigureInput, data: Silenced) -> Roles[tuple[Effect, Effects]]:
+        players = {group.label: (group, data.effects) for group in data.effects.groups}
+        return Roles(given.name, given.options, players, 'group')
+
+    def picture(self, given: FigureInput, data: Silenced) -> mpl.Figure:
+        heads, groups = data.effects.heads, data.effects.groups
+        role = (given.options.get('roles') or {}).get(claims.LOCAL)
+        local = next((e for e in groups if e.label == role), None)
+        facts = given.records[data.base.names[0]].attributes
+        shape = facts['n_layers'], facts['n_heads']
+        figure = style.new_figure(1.6 + 1.05 * shape[1] * 2, 1.5 + 1.1 * shape[0])
+        panels = figure.subplots(2, 2, squeeze=False)
+        token = captions.token_name(given.records[data.base.names[0]])
+        for column, multiple in enumerate((1.0, data.times)):
+            for row, what in enumerate(('loss', 'keys')):
+                axes, grid = panels[row, column], _grid(given, heads, shape, what, multiple)
+                _draw(figure, axes, grid, what, multiple, token)
+                for layer, head in local.silenced if local else ():
+                    corner = (head - 0.47, layer - 0.47)
+                    axes.add_patch(mpl.Rectangle(corner, 0.94, 0.94, **FRAME))
+        if local is not None:
+            frame = mpl.Patch(label='local heads', **FRAME)
+            figure.legend(handles=[frame], loc='outside upper center')
+        return figure
+
+    def rows(self, given: FigureInput, data: Silenced) -> Iterator[dict[str, Any]]:
+        for effect in (*data.effects.heads, *data.effects.groups):
+            for multiple in effect.loss:
+                yield {
+                    'label': effect.label,
+                    'silenced': ' '.join(f'{layer}.{head}' for layer, head in effect.silenced),
+                    'length_over_L': multiple,
+                    'loss_rise_nats': effect.loss[multiple],
+                    'keys_lost': effect.keys[multiple],
+                }
+
+    def caption(self, given: FigureInput, data: Silenced) -> str:
+        base, groups, times = data.base, data.effects.groups, data.times
+        assert base.keys is not None
+        several = '; '.join(
+            f'{g.label}: {g.loss[1.0]:+.3f} nats at L, {g.loss[times]:+.3f} at {times:g} L, '
+            f'{100 * g.keys[1.0]:.0f} and {100 * g.keys[times]:.0f} points of keys lost'
+            for g in groups
+        )
+        sources = {base.label: [given.records[name] for name in base.names]}
+        return (
+            f'What {base.label} loses without one of its heads, whose output is set to 0: mean '
+            f'loss of windows of L and {times:g} L, above, and share of keys repeated '
+            f'({base.keys.asked}, {base.keys.prompts} prompts of each length), below. Framed: '
+            f'local heads. Without several at once: {several}. {captions.sources(sources)}'
+        )
+
+
+def _chosen(options: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [options['base'], *options['heads'], *options['groups']]
 
 
 def _effect(given: FigureInput, base: FrontierPoint, point: FrontierPoint, times: float) -> Effect:
@@ -166,48 +201,3 @@ def _draw(
     said = 'rise of the loss' if what == 'loss' else 'keys lost'
     axes.set_title(f'{said} at {at} ({unit})', fontsize=9)
     figure.colorbar(image, ax=axes, shrink=0.9)
-
-
-def _frame(axes: mpl.Axes, heads: Sequence[tuple[int, ...]]) -> None:
-    """Frames around the local heads."""
-    for layer, head in heads:
-        axes.add_patch(
-            mpl.Rectangle(
-                (head - 0.47, layer - 0.47),
-                0.94,
-                0.94,
-                **FRAME,
-            )
-        )
-
-
-def _rows(effect: Effect) -> list[dict[str, Any]]:
-    return [
-        {
-            'label': effect.label,
-            'silenced': ' '.join(f'{layer}.{head}' for layer, head in effect.silenced),
-            'length_over_L': multiple,
-            'loss_rise_nats': effect.loss[multiple],
-            'keys_lost': effect.keys[multiple],
-        }
-        for multiple in effect.loss
-    ]
-
-
-def _caption(
-    given: FigureInput, read: Sequence[FrontierPoint], groups: Sequence[Effect], times: float
-) -> str:
-    base = read[0]
-    assert base.keys is not None
-    several = '; '.join(
-        f'{g.label}: {g.loss[1.0]:+.3f} nats at L, {g.loss[times]:+.3f} at {times:g} L, '
-        f'{100 * g.keys[1.0]:.0f} and {100 * g.keys[times]:.0f} points of keys lost'
-        for g in groups
-    )
-    sources = {base.label: [given.records[name] for name in base.names]}
-    return (
-        f'What {base.label} loses without one of its heads, whose output is set to 0: mean loss of '
-        f'windows of L and {times:g} L, above, and share of keys repeated ({base.keys.asked}, '
-        f'{base.keys.prompts} prompts of each length), below. Framed: local heads. '
-        f'Without several at once: {several}. {captions.sources(sources)}'
-    )

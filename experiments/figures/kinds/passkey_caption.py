@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from experiments.figures.base import FigureInput
+from experiments.figures.given import FigureInput
 from experiments.figures.look import captions
 from experiments.figures.read.passkey_panel import PasskeyPanel
 from nope.records import Records
@@ -66,7 +66,7 @@ def _lengths(panels: Sequence[PasskeyPanel], token: str) -> str:
 def _line(
     panels: Sequence[PasskeyPanel], labelled: Mapping[str, Sequence[Records]], token: str
 ) -> str:
-    """Length that the black line marks: of training, tuning or search, else where it lies."""
+    """Kind of length at the black line (training, tuning, search), or else its place."""
     kinds: set[str] = set()
     others: dict[str, list[str]] = {}
     for p in panels:
@@ -126,27 +126,13 @@ def _by_label(found: Mapping[str, Sequence[str]]) -> str:
 
 
 def _retrieval(labelled: Mapping[str, Sequence[Records]]) -> str:
-    """Models that were trained on documents of this kind."""
-    seen = [
-        label
-        for label, records in labelled.items()
-        if _learnt(records[0]) and RETRIEVAL in _sources(records[0])
-    ]
+    """Models that were trained on documents of this kind. An imported model used as it comes did
+    not learn from the records' data."""
+    seen = []
+    for label, (records, *_) in labelled.items():
+        facts = records.attributes
+        if RETRIEVAL in facts.get('sources', ()) and (facts['step'] or not facts.get('origin')):
+            seen.append(label)
     if not seen:
         return ''
     return f'Synthetic retrieval documents are part of the training data of: {"; ".join(seen)}.'
-
-
-def _sources(records: Records) -> Sequence[str]:
-    """Kinds of the sources of the training data."""
-    facts = records.attributes
-    if 'sources' in facts:
-        return facts['sources']
-    # Older records have but the description.
-    return [RETRIEVAL] if RETRIEVAL in str(facts['data']).lower() else []
-
-
-def _learnt(records: Records) -> bool:
-    """True where the model learnt from the records' data: one that is imported and used as it
-    comes did not."""
-    return not records.attributes.get('origin') or bool(records.attributes['step'])

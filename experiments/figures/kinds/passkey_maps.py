@@ -3,64 +3,149 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from experiments.figures import roles
-from experiments.figures.base import (
-    Claim,
+from experiments.figures.base import Figure, kind
+from experiments.figures.claims import passkey as claims
+from experiments.figures.given import (
     FigureInput,
-    FigureOutput,
     check_choice,
+    check_differ,
     check_options,
-    check_records,
-    runs_of,
     shared_attribute,
 )
-from experiments.figures.claims import passkey as claims
-from experiments.figures.claims.decide import decide
 from experiments.figures.kinds import passkey_caption
-from experiments.figures.look import mpl, style
+from experiments.figures.look import cells, mpl, style
 from experiments.figures.read import passkey_panel
 from experiments.figures.read.passkey_panel import PasskeyPanel
 from experiments.figures.roles import Roles
 
-OPTIONS = {'panels', 'columns', 'unit', 'roles'}
 PANEL_KEYS = {'record', 'label', 'line', 'paper', 'missing'}
 COLUMNS = 3
 UNITS = ('L', 'K')
 K = 1024
 
 LINE = 'length of training, tuning or search'
-COLORS = ('#F0496E', '#EBB839', '#0CD79F')  # of accuracy 0, 0.5 and 1
 PANEL_WIDTH, PANEL_HEIGHT = 3.9, 2.85
 TITLE_WIDTH = 52  # characters
 # Labels of columns with more characters than that stand under every second one.
 TICK_CHARACTERS = 3
 
 
-def required(name: str, options: Mapping[str, Any]) -> dict[str, str]:
-    """Record name, or prefix of several seeds, -> evaluation. ValueError for options that figure
-    `name` of this kind does not have."""
-    check_options(name, options, OPTIONS, ('panels',))
-    for panel in options['panels']:
-        check_options(name, panel, PANEL_KEYS, ('label',), 'panels')
-        _check_panel(name, panel)
-    labels = [panel['label'] for panel in options['panels']]
-    if len(set(labels)) < len(labels):
-        raise ValueError(f'figure {name!r}: labels of panels must differ, got {labels}')
-    columns = options.get('columns', COLUMNS)
-    if not isinstance(columns, int) or columns < 1:
-        raise ValueError(f'figure {name!r}: columns must be an integer from 1, got {columns!r}')
-    check_choice(name, 'unit', options.get('unit', 'L'), UNITS)
-    roles.check(name, options, roles.parts(claims.ROLES, labels, 'panel'))
-    _check_ablations(name, options.get('roles') or {})
-    found = {panel['record']: 'passkey' for panel in options['panels'] if panel.get('record')}
-    if not found:
-        raise ValueError(f'figure {name!r}: all panels are missing; one must give record')
-    return found
+Panels = Sequence[PasskeyPanel]
+
+
+@kind('passkey_maps')
+class PasskeyMapsFigure(Figure[Panels]):
+    """Accuracy by length and depth of the key. Options:
+
+    - panels: [{record, label, line, paper}] or [{label, missing: the reason}]. record: a name, or a
+      prefix of several seeds that ends in '/'. line: a multiple of L (default: the record's
+      window). paper: the percent that the paper prints.
+    - columns: panels in a row.
+    - unit: of the lengths, 'L' or 'K' (1,024 tokens).
+    - roles: of labels (claims/passkey.py).
+    """
+
+    OPTIONS, NEEDED = ('panels', 'columns', 'unit', 'roles'), ('panels',)
+    RULES = claims.RULES
+    RESAMPLED = True
+
+    def needs(self, name: str, options: Mapping[str, Any]) -> dict[str, str]:
+        for panel in options['panels']:
+            check_options(name, panel, PANEL_KEYS, ('label',), 'panels')
+            _check_panel(name, panel)
+        labels = [panel['label'] for panel in options['panels']]
+        check_differ(name, 'labels of panels', labels)
+        columns = options.get('columns', COLUMNS)
+        if not isinstance(columns, int) or columns < 1:
+            raise ValueError(f'figure {name!r}: columns must be an integer from 1, got {columns!r}')
+        check_choice(name, 'unit', options.get('unit', 'L'), UNITS)
+        roles.check(name, options, roles.parts(claims.ROLES, labels, 'panel'))
+        _check_ablations(name, options.get('roles') or {})
+        found = {panel['record']: 'passkey' for panel in options['panels'] if panel.get('record')}
+        if not found:
+            raise ValueError(f'figure {name!r}: all panels are missing; one must give record')
+        return found
+
+    def read(self, given: FigureInput) -> Panels:
+        chosen = given.options['panels']
+        panels = [passkey_panel.read(given, c) for c in chosen if c.get('record')]
+        _check_compared(given, self.shown(given, panels))
+        return panels
+
+    def shown(self, given: FigureInput, panels: Panels) -> Roles[PasskeyPanel]:
+        return Roles(given.name, given.options, {p.label: p for p in panels}, 'panel')
+
+    def picture(self, given: FigureInput, panels: Panels) -> mpl.Figure:
+        missing = _missing(given)
+        chosen, unit = given.options['panels'], given.options.get('unit', 'L')
+        columns = min(given.options.get('columns', COLUMNS), len(chosen))
+        lines = -(-len(chosen) // columns)
+        figure = style.new_figure(PANEL_WIDTH * columns + 1.1, PANEL_HEIGHT * lines + 0.4)
+        grid = figure.subplots(lines, columns, squeeze=False, gridspec_kw={'hspace': 0.06})
+        by_label = {p.label: p for p in panels}
+        for ax, panel in zip(grid.flat, chosen, strict=False):
+            if panel['label'] in missing:
+                _draw_missing(ax, panel['label'], missing[panel['label']], panel.get('paper'))
+            else:
+                _draw_panel(ax, by_label[panel['label']], unit)
+        for ax in grid.flat[len(chosen) :]:
+            ax.remove()
+        cells.add_bar(figure, figure.axes, 1, 'accuracy')
+        line: dict[str, Any] = {
+            'color': style.BLACK,
+            'linestyle': 'none',
+            'marker': '|',
+            'markeredgewidth': 2.2,
+        }
+        figure.legend(
+            handles=[mpl.Line2D([], [], markersize=11, label=LINE, **line)],
+            loc='outside upper center',
+        )
+        token = passkey_caption.token_name(given, panels)
+        figure.supxlabel(_length_label(panels, unit, token), fontsize=9)
+        figure.supylabel('depth of the key', fontsize=9)
+        return figure
+
+    def rows(self, given: FigureInput, panels: Panels) -> Iterator[dict[str, Any]]:
+        """One row a record, length and depth."""
+        for panel in panels:
+            inside_R = panel.inside_by_record
+            for s, i, j in np.ndindex(panel.accuracy.shape):
+                yield {
+                    'panel': panel.label,
+                    'record': panel.names[s],
+                    'seed': panel.runs[s],
+                    'length': int(panel.lengths[i]),
+                    'length_over_L': float(panel.lengths[i] / panel.train_length),
+                    'depth': float(panel.depths[j]),
+                    'accuracy': float(panel.accuracy[s, i, j]),
+                    'prompt_tokens': float(panel.tokens[i]),
+                    'inside_window': bool(panel.inside[i]),
+                    'average_inside_window': None if inside_R is None else float(inside_R[s]),
+                }
+
+    def caption(self, given: FigureInput, panels: Panels) -> str:
+        return passkey_caption.caption(given, panels, _missing(given))
+
+
+def _missing(given: FigureInput) -> dict[str, str]:
+    """Label -> why it has no panel."""
+    return {c['label']: c['missing'] for c in given.options['panels'] if c.get('missing')}
+
+
+def _check_compared(given: FigureInput, found: Roles[PasskeyPanel]) -> None:
+    """ValueError unless the full method and its ablations, as far as they have records, were asked
+    the same prompts and have the same context."""
+    compared = [panel for role in claims.ABLATED if (panel := found.get(role))]
+    names = [name for panel in compared for name in panel.names]
+    for attribute in ('window', 'max_length', 'template') if names else ():
+        shared_attribute(given, names, attribute)
 
 
 def _check_panel(name: str, panel: Mapping[str, Any]) -> None:
@@ -91,86 +176,6 @@ def _check_ablations(name: str, given: Mapping[str, Any]) -> None:
         raise ValueError(f'figure {name!r}: roles must be of different panels, got {compared}')
 
 
-@style.styled
-def draw(given: FigureInput) -> FigureOutput:
-    """Options: panels, [{record, label, line, paper}], record a name or, of several seeds, a
-    prefix that ends in '/'; line a multiple of L (default: the record's window); paper the
-    percent that the paper prints; or {label, missing: why there is no record}. columns, panels
-    in a row. unit of the lengths, 'L' or 'K' (1,024 tokens). roles of labels
-    (claims/passkey.py)."""
-    check_records(given, required(given.name, given.options))
-    chosen = given.options['panels']
-    panels = _panels(given)
-    missing = {c['label']: c['missing'] for c in chosen if c.get('missing')}
-    names = list(dict.fromkeys(n for p in panels for n in p.names))
-    return FigureOutput(
-        given.name,
-        _picture(given, panels, missing),
-        [row for panel in panels for row in _rows(panel)],
-        passkey_caption.caption(given, panels, missing),
-        decide(claims.RULES, _roles(given, panels)),
-        runs_of(given, names),
-    )
-
-
-def decided(given: FigureInput) -> list[Claim]:
-    """Claims of an input that `draw` accepts."""
-    return decide(claims.RULES, _roles(given, _panels(given)))
-
-
-def _panels(given: FigureInput) -> list[PasskeyPanel]:
-    chosen = given.options['panels']
-    return [passkey_panel.read(given, c) for c in chosen if c.get('record')]
-
-
-def _roles(given: FigureInput, panels: Sequence[PasskeyPanel]) -> Roles[PasskeyPanel]:
-    """Panels by their labels. ValueError unless the full method and its ablations, as far as they
-    have records, were asked the same prompts and have the same context."""
-    found = Roles(given.name, given.options, {p.label: p for p in panels}, 'panel')
-    compared = [panel for role in claims.ABLATED if (panel := found.get(role))]
-    names = [name for panel in compared for name in panel.names]
-    for attribute in ('window', 'max_length', 'template') if names else ():
-        shared_attribute(given, names, attribute)
-    return found
-
-
-def _picture(
-    given: FigureInput, panels: Sequence[PasskeyPanel], missing: Mapping[str, str]
-) -> mpl.Figure:
-    chosen, unit = given.options['panels'], given.options.get('unit', 'L')
-    columns = min(given.options.get('columns', COLUMNS), len(chosen))
-    lines = -(-len(chosen) // columns)
-    figure = style.new_figure(PANEL_WIDTH * columns + 1.1, PANEL_HEIGHT * lines + 0.4)
-    grid = figure.subplots(lines, columns, squeeze=False, gridspec_kw={'hspace': 0.06})
-    by_label = {p.label: p for p in panels}
-    for ax, panel in zip(grid.flat, chosen, strict=False):
-        if panel['label'] in missing:
-            _draw_missing(ax, panel['label'], missing[panel['label']], panel.get('paper'))
-        else:
-            _draw_panel(ax, by_label[panel['label']], unit)
-    for ax in grid.flat[len(chosen) :]:
-        ax.remove()
-    bar = figure.colorbar(
-        mpl.ScalarMappable(mpl.Normalize(0, 1), colormap()), ax=figure.axes, aspect=30, pad=0.01
-    )
-    bar.set_label('accuracy')
-    bar.outline.set_visible(False)
-    line: dict[str, Any] = {
-        'color': style.BLACK,
-        'linestyle': 'none',
-        'marker': '|',
-        'markeredgewidth': 2.2,
-    }
-    figure.legend(
-        handles=[mpl.Line2D([], [], markersize=11, label=LINE, **line)],
-        loc='outside upper center',
-    )
-    token = passkey_caption.token_name(given, panels)
-    figure.supxlabel(_length_label(panels, unit, token), fontsize=9)
-    figure.supylabel('depth of the key', fontsize=9)
-    return figure
-
-
 def _length_label(panels: Sequence[PasskeyPanel], unit: str, token: str) -> str:
     if unit == 'K':
         return f'nominal length of the prompt (K = {K:,} {token}s)'
@@ -179,21 +184,8 @@ def _length_label(panels: Sequence[PasskeyPanel], unit: str, token: str) -> str:
     return f'nominal length of the prompt (multiples of L{value})'
 
 
-def colormap() -> mpl.LinearSegmentedColormap:
-    """An odd number of colours has the yellow at exactly 0.5."""
-    return mpl.LinearSegmentedColormap.from_list('passkey', COLORS, N=257)
-
-
 def _draw_panel(axes: mpl.Axes, panel: PasskeyPanel, unit: str) -> None:
-    axes.pcolormesh(
-        panel.mean.T, cmap=colormap(), vmin=0, vmax=1, edgecolors='white', linewidth=0.5
-    )
-    for (column, row), value in np.ndenumerate(panel.mean):
-        cell = axes.text(
-            column + 0.5, row + 0.5, f'{value:.1f}', ha='center', va='center', fontsize=7
-        )
-        # It lies inside the axes; the layout would measure it for nothing.
-        cell.set_in_layout(False)
+    cells.draw(axes, panel.mean.T, 1, '.1f')
     axes.axvline(panel.columns_to_line, color=style.BLACK, linewidth=2.2, zorder=3, clip_on=False)
     _set_axes(axes, panel, unit)
     axes.set_title(_title(panel.label, _inside(panel, unit), panel.paper), fontsize=9.5)
@@ -201,7 +193,6 @@ def _draw_panel(axes: mpl.Axes, panel: PasskeyPanel, unit: str) -> None:
 
 def _set_axes(axes: mpl.Axes, panel: PasskeyPanel, unit: str) -> None:
     """Columns under their lengths, rows from the shallowest down."""
-    _no_frame(axes)
     labels = [f'{length / _size(panel, unit):.4g}' for length in panel.lengths]
     wide = max(map(len, labels)) > TICK_CHARACTERS and len(labels) > 8
     step = 2 if wide else 1
@@ -211,11 +202,10 @@ def _set_axes(axes: mpl.Axes, panel: PasskeyPanel, unit: str) -> None:
     axes.set_yticks(
         np.arange(len(panel.depths)) + 0.5, [f'{100 * depth:.0f} %' for depth in panel.depths]
     )
-    axes.invert_yaxis()
 
 
 def _draw_missing(axes: mpl.Axes, label: str, reason: str, paper: float | None) -> None:
-    _no_frame(axes)
+    cells.no_frame(axes)
     axes.set_facecolor('#F4F4F4')
     axes.set_xticks([])
     axes.set_yticks([])
@@ -227,12 +217,6 @@ def _draw_missing(axes: mpl.Axes, label: str, reason: str, paper: float | None) 
         transform=axes.transAxes,
     )
     axes.set_title(_title(label, 'not measured', paper), fontsize=9.5)
-
-
-def _no_frame(axes: mpl.Axes) -> None:
-    axes.grid(False)
-    axes.spines[:].set_visible(False)
-    axes.tick_params(length=0)
 
 
 def _inside(panel: PasskeyPanel, unit: str) -> str:
@@ -252,25 +236,3 @@ def _title(label: str, result: str, paper: float | None) -> str:
         result += f' (paper: {paper:g} %)'
     line = f'{label}: {result}'
     return line if len(line) <= TITLE_WIDTH else f'{textwrap.fill(label, TITLE_WIDTH)}:\n{result}'
-
-
-def _rows(panel: PasskeyPanel) -> list[dict[str, Any]]:
-    """One row a record, length and depth."""
-    inside_R = panel.inside_by_record
-    return [
-        {
-            'panel': panel.label,
-            'record': name,
-            'seed': seed,
-            'length': int(length),
-            'length_over_L': float(length / panel.train_length),
-            'depth': float(depth),
-            'accuracy': float(panel.accuracy[s, i, j]),
-            'prompt_tokens': float(panel.tokens[i]),
-            'inside_window': bool(panel.inside[i]),
-            'average_inside_window': None if inside_R is None else float(inside_R[s]),
-        }
-        for s, (name, seed) in enumerate(zip(panel.names, panel.runs, strict=True))
-        for i, length in enumerate(panel.lengths)
-        for j, depth in enumerate(panel.depths)
-    ]

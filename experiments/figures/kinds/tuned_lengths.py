@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from experiments.figures import roles
-from experiments.figures.base import (
-    Claim,
+from experiments.figures.base import Figure, kind
+from experiments.figures.claims import tuned as claims
+from experiments.figures.given import (
     FigureInput,
-    FigureOutput,
+    check_count,
+    check_differ,
     check_multiple,
     check_options,
-    check_records,
-    runs_of,
-    shared_attribute,
 )
-from experiments.figures.claims import tuned as claims
-from experiments.figures.claims.decide import decide
 from experiments.figures.look import captions, length_axes, mpl, style
 from experiments.figures.look.length_axes import MARKERS
 from experiments.figures.read import length_group
@@ -28,39 +25,126 @@ from experiments.figures.read.length_group import Group
 from experiments.figures.read.tuned_curve import TunedCurve
 from experiments.figures.roles import Roles
 
-# Attributes that all of its records share.
-SHARED = ('train_length',)
-OPTIONS = {'base', 'panels', 'roles'}
 MAX_PANELS = 3
 # Black is the base model's.
 COLORS = tuple(c for c in style.COLORS if c != style.BLACK)
 LINES = ((0, (1, 1.2)), (0, (4, 1.5)), '-', (0, (5, 1.5, 1, 1.5)))
 
 
-def required(name: str, options: Mapping[str, Any]) -> dict[str, str]:
-    """Prefix of record names, one record a seed below it -> evaluation. ValueError for options
-    that figure `name` of this kind does not have."""
-    check_options(name, options, OPTIONS, ('base', 'panels'))
-    base, panels = options['base'], options['panels']
-    check_options(name, base, ('group', 'label'), ('group',), 'base')
-    if len(panels) > MAX_PANELS:
-        raise ValueError(f'figure {name!r}: panels must be 1 to {MAX_PANELS}, got {len(panels)}')
-    for panel in panels:
-        check_options(name, panel, ('title', 'curves'), ('curves',), 'panels')
-        for curve in panel['curves']:
-            keys = ('group', 'label', 'method', 'tuned')
-            check_options(name, curve, keys, keys, 'curves')
-            if not isinstance(curve['tuned'], numbers.Real):
+Tuning = tuple[Group, Sequence[TunedCurve]]  # the base model, and what was tuned from it
+
+
+@kind('tuned_lengths')
+class TunedLengthsFigure(Figure[Tuning]):
+    """Loss by length of fine-tuned models. Options:
+
+    - base: {group, label}.
+    - panels: up to three of {title, curves: [{group, label, tuned, method}]}. tuned: length of the
+      fine-tuning in multiples of L. method: the curves of one colour.
+    - roles: of methods and of titles (claims/tuned.py).
+    """
+
+    OPTIONS, NEEDED = ('base', 'panels', 'roles'), ('base', 'panels')
+    SHARED = ('train_length',)
+    RULES = claims.RULES
+    RESAMPLED = True
+
+    def needs(self, name: str, options: Mapping[str, Any]) -> dict[str, str]:
+        base, panels = options['base'], options['panels']
+        check_options(name, base, ('group', 'label'), ('group',), 'base')
+        check_count(name, 'panels', len(panels), MAX_PANELS)
+        for panel in panels:
+            check_options(name, panel, ('title', 'curves'), ('curves',), 'panels')
+            for curve in panel['curves']:
+                keys = ('group', 'label', 'method', 'tuned')
+                check_options(name, curve, keys, keys, 'curves')
+                if not isinstance(curve['tuned'], numbers.Real):
+                    raise ValueError(
+                        f'figure {name!r}: tuned must be a multiple of L, got {curve["tuned"]!r}'
+                    )
+        _check_told_apart(name, panels)
+        drawn = [curve for panel in panels for curve in panel['curves']]
+        methods = list(dict.fromkeys(curve['method'] for curve in drawn))
+        titles = [panel.get('title', '') for panel in panels]
+        accepted = roles.parts(claims.METHODS, methods, 'method')
+        roles.check(name, options, accepted | roles.parts(claims.BUDGETS, titles, 'panel'))
+        return {f'{c["group"]}/': 'lengths' for c in (base, *drawn)}
+
+    def read(self, given: FigureInput) -> Tuning:
+        chosen = given.options['base']
+        base = length_group.read(given, chosen['group'], chosen.get('label', chosen['group']))
+        curves = []
+        for panel in given.options['panels']:
+            for c in panel['curves']:
+                group = length_group.read(given, c['group'], c['label'])
+                title = panel.get('title', '')
+                curves.append(TunedCurve(title, c['method'], float(c['tuned']), group))
+        length_group.check_alike(given, [base, *(c.group for c in curves)])
+        for curve in curves:
+            if curve.group.at(curve.tuned) is None:
                 raise ValueError(
-                    f'figure {name!r}: tuned must be a multiple of L, got {curve["tuned"]!r}'
+                    f'figure {given.name!r}: {curve.group.name!r} was tuned at {curve.tuned:g} L, '
+                    f'but measured at {curve.group.multiples.tolist()} L'
                 )
-    _check_told_apart(name, panels)
-    drawn = [curve for panel in panels for curve in panel['curves']]
-    methods = list(dict.fromkeys(curve['method'] for curve in drawn))
-    titles = [panel.get('title', '') for panel in panels]
-    accepted = roles.parts(claims.METHODS, methods, 'method')
-    roles.check(name, options, accepted | roles.parts(claims.BUDGETS, titles, 'panel'))
-    return {f'{c["group"]}/': 'lengths' for c in (base, *drawn)}
+            check_multiple(given, curve.group.names, 'tuned_length', curve.tuned)
+        return base, curves
+
+    def shown(self, given: FigureInput, data: Tuning) -> claims.Tuned:
+        """With roles of methods and of panels, which go by their own names."""
+        base, curves = data
+        names = [name for curve in curves for name in (curve.method, curve.panel)]
+        players = {name: name for name in names}
+        found = Roles(given.name, given.options, players, 'method or panel')
+        return claims.Tuned(base, curves, found)
+
+    def picture(self, given: FigureInput, data: Tuning) -> mpl.Figure:
+        """Each panel twice: whole, and below it close up to what lies inside the tuned lengths."""
+        base, curves = data
+        panels = list(dict.fromkeys(c.panel for c in curves))
+        figure = style.new_figure(4.9 * len(panels) + (0.8 if len(panels) == 1 else 0), 7.0)
+        axes = figure.subplots(2, len(panels), squeeze=False, sharex=True, sharey='row')
+        colors = dict(zip(dict.fromkeys(c.method for c in curves), COLORS, strict=False))
+        lengths = sorted({c.tuned for c in curves})
+        for title, column in zip(panels, axes.T, strict=True):
+            drawn = [c for c in curves if c.panel == title]
+            for ax in column:
+                loss = base.loss_window.astype(np.float64)
+                ax.plot(base.multiples, loss.mean(axis=0), color=style.BLACK, linewidth=1.4)
+                length_axes.draw_band(ax, base.multiples, loss, style.BLACK)
+                for curve in drawn:
+                    _draw_curve(ax, curve, colors[curve.method], lengths.index(curve.tuned))
+            length_axes.set_axis(column[-1], base.multiples)
+            column[0].set_title(title)
+        token = captions.token_name(given.records[base.names[0]])
+        axes[0, 0].set_ylabel(f'mean loss over the window (nats per {token})')
+        axes[1, 0].set_ylabel('the same, close up')
+        axes[1, 0].set_ylim(_close_up(base, curves))
+        handles = _handles(base, colors, lengths)
+        figure.legend(handles=handles, loc='outside lower center', ncols=3)
+        return figure
+
+    def rows(self, given: FigureInput, data: Tuning) -> Iterator[dict[str, Any]]:
+        base, curves = data
+        about: dict[str, Any] = {'panel': None, 'method': None, 'tuned_over_L': None}
+        yield from (about | row for row in length_group.rows(base, given.records))
+        for c in curves:
+            about = {'panel': c.panel, 'method': c.method, 'tuned_over_L': c.tuned}
+            yield from (about | row for row in length_group.rows(c.group, given.records))
+
+    def caption(self, given: FigureInput, data: Tuning) -> str:
+        base, curves = data
+        train_length = given.records[base.names[0]].attributes['train_length']
+        labelled = {base.label: base, **{c.name: c.group for c in curves}}
+        trained = captions.sources(
+            {label: [given.records[n] for n in g.names] for label, g in labelled.items()}
+        )
+        return (
+            'Mean loss over windows of n tokens, which all end at the same tokens, against n in '
+            f'multiples of the training length L = {train_length:,}: the base model, and models '
+            'fine-tuned at a longer length with scaled positions, every weight of them. Below: the '
+            'same, close up. Rings: the loss at the length of the fine-tuning. '
+            f'{length_axes.seeds_caption(len(base.seeds))} {trained}'
+        )
 
 
 def _check_told_apart(name: str, panels: Sequence[Mapping[str, Any]]) -> None:
@@ -70,102 +154,13 @@ def _check_told_apart(name: str, panels: Sequence[Mapping[str, Any]]) -> None:
         ('titles of panels', [panel.get('title', '') for panel in panels]),
         *(('labels of a panel', [curve['label'] for curve in p['curves']]) for p in panels),
     ):
-        if len(set(given)) < len(given):
-            raise ValueError(f'figure {name!r}: {what} must differ, got {given}')
+        check_differ(name, what, given)
     for what, found, most in (
         ('methods', {curve['method'] for curve in drawn}, len(COLORS)),
         ('tuned lengths', {curve['tuned'] for curve in drawn}, len(LINES)),
     ):
         if len(found) > most:
             raise ValueError(f'figure {name!r}: {what} must be 1 to {most}, got {sorted(found)}')
-
-
-@style.styled
-def draw(given: FigureInput) -> FigureOutput:
-    """Options: base, {group, label}; panels, up to three of {title, curves: [{group, label,
-    tuned, method}]} with tuned the length of the fine-tuning in multiples of L, and method the
-    curves of one colour; roles of methods and of titles (claims/tuned.py)."""
-    check_records(given, required(given.name, given.options))
-    base = _base(given)
-    curves = _curves(given)
-    groups = [base, *(c.group for c in curves)]
-    length_group.check_alike(given, groups)
-    _check_tuned(given, curves)
-    names = [name for g in groups for name in g.names]
-    for attribute in SHARED:
-        shared_attribute(given, names, attribute)
-    return FigureOutput(
-        given.name,
-        _picture(given, base, curves),
-        _rows(given, base, curves),
-        _caption(given, base, curves),
-        decided(given),
-        runs_of(given, list(dict.fromkeys(names))),
-    )
-
-
-def decided(given: FigureInput) -> list[Claim]:
-    """Claims of an input that `draw` accepts."""
-    curves = _curves(given)
-    return decide(claims.RULES, claims.Tuned(_base(given), curves, _roles(given, curves)))
-
-
-def _base(given: FigureInput) -> Group:
-    chosen = given.options['base']
-    return length_group.read(given, chosen['group'], chosen.get('label', chosen['group']))
-
-
-def _curves(given: FigureInput) -> list[TunedCurve]:
-    return [
-        TunedCurve(
-            panel.get('title', ''),
-            c['method'],
-            float(c['tuned']),
-            length_group.read(given, c['group'], c['label']),
-        )
-        for panel in given.options['panels']
-        for c in panel['curves']
-    ]
-
-
-def _roles(given: FigureInput, curves: Sequence[TunedCurve]) -> Roles[str]:
-    """Of methods and of panels, which go by their own names."""
-    names = [name for curve in curves for name in (curve.method, curve.panel)]
-    return Roles(given.name, given.options, {name: name for name in names}, 'method or panel')
-
-
-def _check_tuned(given: FigureInput, curves: Sequence[TunedCurve]) -> None:
-    for curve in curves:
-        if curve.group.at(curve.tuned) is None:
-            raise ValueError(
-                f'figure {given.name!r}: {curve.group.name!r} was tuned at {curve.tuned:g} L, but '
-                f'measured at {curve.group.multiples.tolist()} L'
-            )
-        check_multiple(given, curve.group.names, 'tuned_length', curve.tuned)
-
-
-def _picture(given: FigureInput, base: Group, curves: Sequence[TunedCurve]) -> mpl.Figure:
-    """Each panel twice: whole, and below it close up to what lies inside the tuned lengths."""
-    panels = list(dict.fromkeys(c.panel for c in curves))
-    figure = style.new_figure(4.9 * len(panels) + (0.8 if len(panels) == 1 else 0), 7.0)
-    axes = figure.subplots(2, len(panels), squeeze=False, sharex=True, sharey='row')
-    colors = dict(zip(dict.fromkeys(c.method for c in curves), COLORS, strict=False))
-    lengths = sorted({c.tuned for c in curves})
-    for title, column in zip(panels, axes.T, strict=True):
-        drawn = [c for c in curves if c.panel == title]
-        for ax in column:
-            _draw_base(ax, base)
-            for curve in drawn:
-                _draw_curve(ax, curve, colors[curve.method], lengths.index(curve.tuned))
-        length_axes.set_axis(column[-1], base.multiples)
-        column[0].set_title(title)
-    token = captions.token_name(given.records[base.names[0]])
-    axes[0, 0].set_ylabel(f'mean loss over the window (nats per {token})')
-    axes[1, 0].set_ylabel('the same, close up')
-    axes[1, 0].set_ylim(_close_up(base, curves))
-    handles = _handles(base, colors, lengths)
-    figure.legend(handles=handles, loc='outside lower center', ncols=3)
-    return figure
 
 
 def _close_up(base: Group, curves: Sequence[TunedCurve]) -> tuple[float, float]:
@@ -175,12 +170,6 @@ def _close_up(base: Group, curves: Sequence[TunedCurve]) -> tuple[float, float]:
     low, high = float(np.concatenate(inside).min()), float(np.concatenate(inside).max())
     margin = 0.15 * max(high - low, 0.05)
     return low - margin, high + margin
-
-
-def _draw_base(axes: mpl.Axes, base: Group) -> None:
-    loss = base.loss_window.astype(np.float64)
-    axes.plot(base.multiples, loss.mean(axis=0), color=style.BLACK, linewidth=1.4)
-    length_axes.draw_band(axes, base.multiples, loss, style.BLACK)
 
 
 def _draw_curve(axes: mpl.Axes, curve: TunedCurve, color: str, index: int) -> None:
@@ -225,29 +214,3 @@ def _handles(base: Group, colors: Mapping[str, str], lengths: Sequence[float]) -
     marks = [ring, *length_axes.band_handle(len(base.seeds))]
     lines = max(len(models), len(tuned), len(marks))
     return [h for column in (models, tuned, marks) for h in style.filled(column, lines)]
-
-
-def _caption(given: FigureInput, base: Group, curves: Sequence[TunedCurve]) -> str:
-    train_length = given.records[base.names[0]].attributes['train_length']
-    labelled = {base.label: base, **{c.name: c.group for c in curves}}
-    trained = captions.sources(
-        {label: [given.records[n] for n in g.names] for label, g in labelled.items()}
-    )
-    return (
-        'Mean loss over windows of n tokens, which all end at the same tokens, against n in '
-        f'multiples of the training length L = {train_length:,}: the base model, and models '
-        'fine-tuned at a longer length with scaled positions, every weight of them. Below: the '
-        'same, close up. Rings: the loss at the length of the fine-tuning. '
-        f'{length_axes.seeds_caption(len(base.seeds))} {trained}'
-    )
-
-
-def _rows(given: FigureInput, base: Group, curves: Sequence[TunedCurve]) -> list[dict[str, Any]]:
-    rows = [
-        {'panel': None, 'method': None, 'tuned_over_L': None} | row
-        for row in length_group.rows(base, given.records)
-    ]
-    for c in curves:
-        about = {'panel': c.panel, 'method': c.method, 'tuned_over_L': c.tuned}
-        rows += [about | row for row in length_group.rows(c.group, given.records)]
-    return rows

@@ -2,81 +2,112 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
-from experiments.figures.base import (
-    FigureInput,
-    FigureOutput,
-    check_options,
-    check_records,
-    runs_of,
-)
+from experiments.figures.base import Figure, kind
 from experiments.figures.claims import fits as claims
 from experiments.figures.claims.catalogue import CLAIMS
-from experiments.figures.claims.decide import decide
+from experiments.figures.given import (
+    FigureInput,
+    Known,
+    Measures,
+    check_options,
+)
 from experiments.figures.look import captions, mpl, style
 from experiments.figures.read import curves, position_curve, positions_known
 from experiments.figures.read.fit_panel import FitPanel
 from nope.records import Records
 
-MEANS = True
 LARGE = CLAIMS['uniform_hurts'].numbers['large']  # the paper's largest multiplier
-check_known = positions_known.beyond_l
-OPTIONS = {'panels'}
-MEASURES = {
-    'multiplier_grid': {
-        'loss': ('multiplier', 'position'),
-        'best_multiplier': ('position',),
-        'best_loss': ('position',),
-    }
-}
 
 
-def required(name: str, options: Mapping[str, Any]) -> dict[str, str]:
-    """Record name -> evaluation, of the panels. ValueError for options that figure `name` of
-    this kind does not have."""
-    check_options(name, options, OPTIONS, ('panels',))
-    for panel in options['panels']:
-        check_options(name, panel, ('record', 'title'), ('record',), 'panels')
-    return {panel['record']: 'multiplier_grid' for panel in options['panels']}
+Fits = Sequence[FitPanel]
 
 
-@style.styled
-def draw(given: FigureInput) -> FigureOutput:
+@kind('uniform_fit')
+class UniformFitFigure(Figure[Fits]):
     """Options: panels, [{record, title}]."""
-    panels = _panels(given)
-    figure = style.new_figure(5.6 * len(panels) + (1 if len(panels) == 1 else 0), 4.6)
-    axes = figure.subplots(1, len(panels), squeeze=False)[0]
-    twins = [ax.twinx() for ax in axes]
-    token = captions.token_name(given.records[panels[0].record])
-    for panel, ax, twin in zip(panels, axes, twins, strict=True):
-        _draw_panel(panel, ax, twin, token)
-    _scales(panels, twins)
-    halves = sorted({curves.half_width(p.train_length) for p in panels})
-    labelled = {p.title: [given.records[p.record]] for p in panels}
-    smoothing = ' '.join(f'{captions.smoothing(half)}.' for half in halves)
-    caption = (
-        'Lowest log-perplexity over a grid of uniform multipliers at each position (left axis) and '
-        f'the multiplier that reaches it (right axis; {_choice(panels[0])}), with the '
-        'least-squares fit 1 + a ln(i/L) on positions from L on. '
-        f'{smoothing} Dotted: the training length L. {captions.sources(labelled)}'
-    )
-    return FigureOutput(
-        given.name,
-        figure,
-        [row for panel in panels for row in _rows(panel)],
-        caption,
-        decide(claims.RULES, panels),
-        runs_of(given, [p.record for p in panels]),
-    )
 
+    OPTIONS = NEEDED = ('panels',)
+    MEASURES: ClassVar[Measures] = {
+        'multiplier_grid': {
+            'loss': ('multiplier', 'position'),
+            'best_multiplier': ('position',),
+            'best_loss': ('position',),
+        }
+    }
+    RULES = claims.RULES
+    MEANS = True
 
-def _panels(given: FigureInput) -> list[FitPanel]:
-    check_records(given, required(given.name, given.options), MEASURES)
-    return [_read(given, p['record'], p.get('title', p['record'])) for p in given.options['panels']]
+    def needs(self, name: str, options: Mapping[str, Any]) -> dict[str, str]:
+        for panel in options['panels']:
+            check_options(name, panel, ('record', 'title'), ('record',), 'panels')
+        return {panel['record']: 'multiplier_grid' for panel in options['panels']}
+
+    def check_known(self, name: str, options: Mapping[str, Any], known: Known) -> None:
+        positions_known.beyond_l(name, known)
+
+    def read(self, given: FigureInput) -> Fits:
+        chosen = given.options['panels']
+        return [_read(given, p['record'], p.get('title', p['record'])) for p in chosen]
+
+    def picture(self, given: FigureInput, panels: Fits) -> mpl.Figure:
+        figure = style.new_figure(5.6 * len(panels) + (1 if len(panels) == 1 else 0), 4.6)
+        axes = figure.subplots(1, len(panels), squeeze=False)[0]
+        twins = [ax.twinx() for ax in axes]
+        token = captions.token_name(given.records[panels[0].record])
+        for panel, ax, twin in zip(panels, axes, twins, strict=True):
+            _draw_panel(panel, ax, twin, token)
+        # One range of multipliers for all panels, so that slopes can be compared by eye.
+        values = [v for p in panels for v in (p.best_multiplier, p.fit(p.positions[-1:]))]
+        low, high = min(float(v.min()) for v in values), max(float(v.max()) for v in values)
+        margin = 0.05 * max(high - low, 0.2)
+        for twin in twins:
+            twin.set_ylim(low - margin, high + margin)
+        return figure
+
+    def rows(self, given: FigureInput, panels: Fits) -> Iterator[dict[str, Any]]:
+        for panel in panels:
+            base = panel.base_loss
+            large = int(np.abs(panel.multipliers - LARGE).argmin())
+            smoothed = curves.smooth(panel.best_loss, curves.half_width(panel.train_length))
+            fit = np.where(
+                panel.positions >= panel.train_length, panel.fit(panel.positions), np.nan
+            )
+            for i, position in enumerate(panel.positions):
+                yield {
+                    'record': panel.record,
+                    'panel': panel.title,
+                    'position': int(position),
+                    'best_loss_nats': float(panel.best_loss[i]),
+                    'best_loss_smoothed_nats': float(smoothed[i]),
+                    'base_loss_nats': None if base is None else float(base[i]),
+                    'best_multiplier': float(panel.best_multiplier[i]),
+                    'large_multiplier': float(panel.multipliers[large]),
+                    'large_multiplier_loss_nats': float(panel.loss[large, i]),
+                    'fit': None if np.isnan(fit[i]) else float(fit[i]),
+                }
+
+    def caption(self, given: FigureInput, panels: Fits) -> str:
+        halves = sorted({curves.half_width(p.train_length) for p in panels})
+        smoothing = ' '.join(f'{captions.smoothing(half)}.' for half in halves)
+        values = panels[0].multipliers
+        grid = f'{values.min():g} alone'
+        if len(values) > 1:
+            step = np.median(np.diff(np.sort(values)))
+            grid = f'{values.min():g} to {values.max():g}, step {step:.3g}'
+        choice = f'chosen on unsmoothed losses, so a staircase in steps of the grid, {grid}'
+        if panels[0].seeds > 1:  # means over seeds are none of the grid's
+            choice = f'chosen for each seed on unsmoothed losses, of a grid of {grid}'
+        return (
+            'Lowest log-perplexity over a grid of uniform multipliers at each position (left axis) '
+            f'and the multiplier that reaches it (right axis; {choice}), with the least-squares '
+            f'fit 1 + a ln(i/L) on positions from L on. {smoothing} Dotted: the training length L. '
+            f'{captions.sources({p.title: [given.records[p.record]] for p in panels})}'
+        )
 
 
 def _read(given: FigureInput, record: str, title: str) -> FitPanel:
@@ -135,57 +166,8 @@ def _draw_panel(panel: FitPanel, axes: mpl.Axes, twin: mpl.Axes, token: str) -> 
     twin.set_ylabel('best multiplier of 1/√H', color=style.BLUE)
     handles.append(mpl.Line2D([], [], color=style.BLUE, label='best multiplier (right)'))
     mean = f', mean of {panel.seeds} seeds' if panel.seeds > 1 else ''
-    label = f'1 + a ln(i/L){mean}: a = {panel.a:.3f}, R² = {_r2(panel)}'
+    r2 = 'n/a' if panel.r2 is None else f'{panel.r2:.3f}'
+    label = f'1 + a ln(i/L){mean}: a = {panel.a:.3f}, R² = {r2}'
     fit = mpl.Line2D([], [], color=style.BLACK, label=label)
     marks = [fit, style.training_length(axes, panel.train_length)]
     style.legend_below(axes, handles, marks)
-
-
-def _scales(panels: Sequence[FitPanel], twins: Sequence[mpl.Axes]) -> None:
-    """One range of multipliers for all panels, so that slopes can be compared by eye."""
-    values = [v for p in panels for v in (p.best_multiplier, p.fit(p.positions[-1:]))]
-    low, high = min(float(v.min()) for v in values), max(float(v.max()) for v in values)
-    margin = 0.05 * max(high - low, 0.2)
-    for twin in twins:
-        twin.set_ylim(low - margin, high + margin)
-
-
-def _r2(panel: FitPanel) -> str:
-    return 'n/a' if panel.r2 is None else f'{panel.r2:.3f}'
-
-
-def _choice(panel: FitPanel) -> str:
-    """Choice of the best multipliers, in words; means over seeds are none of the grid's."""
-    if panel.seeds > 1:
-        return f'chosen for each seed on unsmoothed losses, of a grid of {_grid(panel)}'
-    return f'chosen on unsmoothed losses, so a staircase in steps of the grid, {_grid(panel)}'
-
-
-def _grid(panel: FitPanel) -> str:
-    """Extent and step of the grid in words."""
-    low, high = panel.multipliers.min(), panel.multipliers.max()
-    if len(panel.multipliers) < 2:
-        return f'{low:g} alone'
-    return f'{low:g} to {high:g}, step {np.median(np.diff(np.sort(panel.multipliers))):.3g}'
-
-
-def _rows(panel: FitPanel) -> list[dict[str, Any]]:
-    base = panel.base_loss
-    large = int(np.abs(panel.multipliers - LARGE).argmin())
-    smoothed = curves.smooth(panel.best_loss, curves.half_width(panel.train_length))
-    fit = np.where(panel.positions >= panel.train_length, panel.fit(panel.positions), np.nan)
-    return [
-        {
-            'record': panel.record,
-            'panel': panel.title,
-            'position': int(position),
-            'best_loss_nats': float(panel.best_loss[i]),
-            'best_loss_smoothed_nats': float(smoothed[i]),
-            'base_loss_nats': None if base is None else float(base[i]),
-            'best_multiplier': float(panel.best_multiplier[i]),
-            'large_multiplier': float(panel.multipliers[large]),
-            'large_multiplier_loss_nats': float(panel.loss[large, i]),
-            'fit': None if np.isnan(fit[i]) else float(fit[i]),
-        }
-        for i, position in enumerate(panel.positions)
-    ]

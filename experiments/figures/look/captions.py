@@ -1,9 +1,9 @@
-"""Sentences that say where the numbers of a figure come from.
+"""Sentences about the origin of a figure's numbers.
 
-What records were measured on they say themselves, in the attribute `measured_on`:
+Records have an attribute `measured_on`:
 {'what': 'pg19', 'how': 'windows of up to 4,096 tokens, ...', 'own_text': False}. `how` comes in
-brackets after `what`, once where several records share it. own_text: whether `what` names the text
-that the model was trained on, which is then not named twice.
+brackets after `what`, once for several records.
+Own text is the text of the training; it is not named twice.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def _seeds_of(records: Records) -> tuple[str, ...]:
 
 def measured_on(*records: Records) -> str:
     """Objects of measurement: number, length and source of the windows, or the prompts of an
-    evaluation by text. What was measured in the same way shares the brackets that tell the way."""
+    evaluation by text. Objects measured in the same way share the brackets."""
     found: dict[str, list[str]] = {}
     for r in records:
         measured = r.attributes['measured_on']

@@ -24,14 +24,14 @@ class Mark(NamedTuple):
         return mpl.Line2D([], [], markersize=4, label=label, **self._asdict())
 
 
-class Row(NamedTuple):
+class PanelRow(NamedTuple):
     """A row of panels. curves: number of a curve in the options -> its looks."""
 
     title: str
     curves: Mapping[int, Mark]
 
 
-def of(curves: Sequence[Mapping[str, Any]]) -> list[Row]:
+def of(curves: Sequence[Mapping[str, Any]]) -> list[PanelRow]:
     """Rows by the `row` of the curves, its title, in their order; curves without one are in all
     rows, where there are any. Curves of one label look alike in all rows."""
     titles = dict.fromkeys(curve['row'] for curve in curves if 'row' in curve)
@@ -40,10 +40,10 @@ def of(curves: Sequence[Mapping[str, Any]]) -> list[Row]:
     of_color = {mark.color: mark for mark in marks}
     if not titles:
         colors = style.colors_of(map(_label, curves), most=len(style.COLORS))
-        return [Row('', {n: of_color[colors[_label(curves[n])]] for n in everywhere})]
+        return [PanelRow('', {n: of_color[colors[_label(curves[n])]] for n in everywhere})]
     references = [Mark(color, '', linestyle) for color, linestyle in REFERENCES]
     shared = dict(zip(everywhere, references, strict=False))
-    rows: list[Row] = []
+    rows: list[PanelRow] = []
     named = {_label(c) for c in curves if 'row' in c} & style.MODELS.keys()
     # Of labels in the rows so far, and of models that other figures show, which look as there.
     looks: dict[str, Mark] = {label: of_color[style.MODELS[label]] for label in named}
@@ -56,7 +56,7 @@ def of(curves: Sequence[Mapping[str, Any]]) -> list[Row]:
             free.sort(key=lambda mark: mark in looks.values())
         own = {number: looks.get(label) or free.pop(0) for number, label in labels.items()}
         looks |= {labels[number]: mark for number, mark in own.items()}
-        rows.append(Row(title, shared | own))
+        rows.append(PanelRow(title, shared | own))
     return rows
 
 

@@ -25,10 +25,10 @@ RED, BLUE, BLACK, GREY = '#D55E00', '#0072B2', '#000000', '#6B6B6B'
 MODELS: Mapping[str, str] = {
     'NoPE': COLORS[0],
     'ALiBi': COLORS[1],
-    **dict.fromkeys(('rotary', 'RoPE'), COLORS[2]),
-    **dict.fromkeys(('T5 bias', 'T5'), COLORS[3]),
+    **dict.fromkeys(('RoPE', 'rotary'), COLORS[2]),  # committed results call it 'rotary'
+    'T5 bias': COLORS[3],
     'forget gates': COLORS[4],
-    **dict.fromkeys(('sinusoidal', 'APE'), COLORS[5]),
+    'sinusoidal': COLORS[5],
 }
 
 RC = {
@@ -148,8 +148,8 @@ def head_colors(count: int) -> np.ndarray:
 
 
 def legend_below(axes: mpl.Axes, curves: Sequence[mpl.Artist], marks: Sequence[mpl.Artist]) -> None:
-    """Legend under the x label, 0.48 inches below the axes, so that it covers no curve;
-    the constrained layout makes room for it. `curves` and `marks` do not mix in a column."""
+    """Legend under the x label, 0.48 inches below the axes, where it covers no curve. The
+    constrained layout makes room for it. Curves and marks do not mix in a column."""
     figure = axes.get_figure(root=True)
     assert figure is not None
     lines = 2 if len(curves) <= 2 else max(len(curves), len(marks))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 
-from experiments.figures.base import FigureInput, names_below
+from experiments.figures.given import FigureInput, names_below
 from nope.records import Records
 
 T = TypeVar('T')
@@ -59,6 +59,24 @@ def of_models(values_R: np.ndarray, records: Sequence[Records]) -> np.ndarray:
             for seed in dict.fromkeys(seeds)
         ]
     )
+
+
+class HasSeeds(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def seeds(self) -> tuple[str, ...]: ...
+
+
+def check_seeds(given: FigureInput, groups: Sequence[HasSeeds]) -> None:
+    """ValueError unless all groups have the same seeds."""
+    first = groups[0]
+    for g in groups[1:]:
+        if g.seeds != first.seeds:
+            raise ValueError(
+                f'figure {given.name!r}: {g.name!r} has the seeds {list(g.seeds)}, '
+                f'{first.name!r} has {list(first.seeds)}'
+            )
 
 
 def index_of(multiple: float, multiples: np.ndarray) -> int | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.figures.base import FigureInput
+from experiments.figures.given import FigureInput
 from experiments.figures.read import key_group, length_group
 from experiments.figures.read.key_group import KeyGroup
 from experiments.figures.read.length_group import Group
@@ -16,8 +16,11 @@ from experiments.figures.read.length_group import Group
 
 @dataclasses.dataclass(frozen=True)
 class FrontierPoint:
-    """loss: of windows by length. keys, four: shares of single keys and of one of four, None where
-    they were not asked for. times: the multiple of L that the frontier is drawn at."""
+    """Losses of windows by length, and shares of keys.
+
+    - keys, four: single keys and one of four, None for keys that were not asked for.
+    - times: multiple of L at which the frontier is drawn.
+    """
 
     label: str
     loss: Group

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.figures.base import FigureInput
+from experiments.figures.given import FigureInput
 from experiments.figures.read.by_seed import BySeed, index_of
 from nope.records import Records
 
@@ -17,10 +17,11 @@ from nope.records import Records
 class KeyGroup:
     """One model asked for keys in one way, for every seed.
 
-    names: the records, one a seed. lengths: [n] of prompts, nominal, in tokens, ascending.
-    shares: [seeds, n] of prompts answered with exactly the key, means over depths. prompts: of one
-    length and seed. needles: keys that a prompt states. alike: whether they differ in one digit.
-    haystack: 'filler' or 'text', what they are hidden in.
+    - names: the records, one a seed. lengths: [n] of prompts, nominal, in tokens, ascending.
+    - shares: [seeds, n] of prompts answered with exactly the key, means over depths.
+    - prompts: of one length and seed. needles: keys in a prompt. alike: whether they differ in
+      one digit.
+    - haystack: 'filler' or 'text', around the keys.
     """
 
     name: str
@@ -74,7 +75,7 @@ def read(given: FigureInput, name: str, label: str) -> KeyGroup:
 
 
 def _asked(records: Records) -> dict[str, Any]:
-    """Needles and haystack, which seeds share; one key in filler where records name neither."""
+    """Keys and haystack, the same for all seeds; by default one key in filler."""
     facts, accuracy = records.attributes, records['accuracy']
     return {
         'lengths': records.along('length', accuracy.shape[0]).tolist(),

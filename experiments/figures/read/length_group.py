@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from experiments.figures.base import FigureInput
+from experiments.figures.given import FigureInput
 from experiments.figures.look.captions import measured_on
-from experiments.figures.read.by_seed import BySeed, index_of
+from experiments.figures.read.by_seed import BySeed, check_seeds, index_of
 from nope.records import Records
 
 
@@ -55,13 +55,9 @@ def read(given: FigureInput, name: str, label: str) -> Group:
 
 def check_alike(given: FigureInput, groups: Sequence[Group]) -> None:
     """ValueError unless all groups have the same seeds and were measured at the same lengths."""
+    check_seeds(given, groups)
     first = groups[0]
     for g in groups[1:]:
-        if g.seeds != first.seeds:
-            raise ValueError(
-                f'figure {given.name!r}: {g.name!r} has the seeds {list(g.seeds)}, '
-                f'{first.name!r} has {list(first.seeds)}'
-            )
         if not np.array_equal(g.multiples, first.multiples):
             raise ValueError(
                 f'figure {given.name!r}: {g.name!r} was measured at other lengths '

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.figures.base import FigureInput, names_below, shared_attribute
+from experiments.figures.given import FigureInput, names_below, shared_attribute
 from experiments.figures.look import captions
 from experiments.figures.read.by_seed import of_models
 from nope.records import Records

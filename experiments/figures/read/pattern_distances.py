@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from experiments.figures.base import FigureInput
+from experiments.figures.given import FigureInput
 from experiments.figures.read.by_seed import BySeed
 from experiments.figures.read.encoding_tasks import curves
-from nope.records import Records
 
 TEXT = 'text'
 
@@ -20,11 +19,11 @@ TEXT = 'text'
 class Distances:
     """Distances between the patterns of an encoding's model and of NoPE's, of one kind of input.
 
-    read: the task, or 'text'. paper: the second paper's name of the encoding, '' where it has none;
-    'NoPE' is another seed of NoPE. names: the records, one a seed. longest: the greatest length of
-    training. lengths: [n]. distance: [S, n, L] nats. nearest: as distance, but the mean over all
-    heads of both models of each one's distance from its nearest in the other. released: as the
-    paper's code computes it, [S, n, L] or None.
+    - read: the task, or 'text'. names: the records, one a seed.
+    - paper: the second paper's name of the encoding, '' for none; 'NoPE' is another seed of NoPE.
+    - longest: the greatest length of training. lengths: [n].
+    - distance: [S, n, L] nats. released: the same by the paper's code, or None.
+    - nearest: mean over the heads of both models of the distance to the nearest head of the other.
     """
 
     read: str
@@ -64,17 +63,15 @@ def read(given: FigureInput, curve: Mapping[str, Any]) -> Distances:
         paper=curve.get('paper', ''),
         names=found.names,
         seeds=found.seeds,
-        longest=found.shared(_longest, 'L'),
+        # L, of a task's lengths or of windows of text.
+        longest=found.shared(
+            lambda r: r.attributes.get('longest', r.attributes['train_length']), 'L'
+        ),
         lengths=np.array(found.shared(lambda r: r.along('length', 0).tolist(), 'lengths')),
         distance=found.stacked('distance'),
         nearest=np.stack([_nearest(r['pairs'].astype(np.float64)) for r in found.records]),
         released=found.stacked('released') if has_released else None,
     )
-
-
-def _longest(records: Records) -> int:
-    """L, of a task's lengths or of windows of text."""
-    return records.attributes.get('longest', records.attributes['train_length'])
 
 
 def _nearest(pairs_nLNM: np.ndarray) -> np.ndarray:

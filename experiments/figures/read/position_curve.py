@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from experiments.figures.read import curves
-from experiments.figures.seeds import BY_SEED
+from experiments.figures.read.pooled import BY_SEED
 from nope.records import Records
 
 # Thresholds of a bend: nats for the loss, bits for the entropy. The middle one decides, the
@@ -23,10 +23,10 @@ SENSITIVITY = (0.05, 0.1, 0.2)
 class PositionCurve:
     """Arrays are float64 [T], T >= L; positions are 1..T.
 
-    name: unique in a figure. multiplier: the one for all heads, None where each has its own.
-    entropy_bits: mean over layers and heads. loss, loss_std: nats, loss_std over `windows`.
-    smoothed: `loss` under the moving average of `half` positions to each side. loss_ST,
-    entropy_bits_ST: of every seed, where the others are means over several.
+    - name: unique in a figure. multiplier: the one for all heads, None where each has its own.
+    - entropy_bits: mean over layers and heads. loss, loss_std: nats, loss_std over `windows`.
+    - smoothed: `loss` under the moving average of `half` positions to each side.
+    - loss_ST, entropy_bits_ST: of every seed, beside means over several.
     """
 
     name: str
@@ -78,10 +78,9 @@ class PositionCurve:
         sustained: bool = True,
         beside: PositionCurve | None = None,
     ) -> float | None:
-        """Position, in multiples of L and beyond L/2, at which the smoothed loss exceeds its
-        mean over [L/2, L] by `threshold` nats; sustained: for the next L/8 positions too. beside: a
-        curve of the same windows, whose own excess is taken off: what is hard in the text is in
-        both."""
+        """First position beyond L/2, in multiples of L, with an excess loss above `threshold` nats.
+        Sustained bends stay above it for the next L/8 positions too.
+        Beside a curve of the same windows, its own excess is taken off: hard text is in both."""
         excess = self.excess
         if beside is not None:
             common = min(len(excess), len(beside.positions))
@@ -89,8 +88,8 @@ class PositionCurve:
         return self._bend(excess, threshold, self.hold if sustained else 1)
 
     def entropy_bend(self, threshold: float = THRESHOLD) -> float | None:
-        """Position, in multiples of L and beyond L/2, from which the entropy exceeds the line
-        fitted to it against ln i on [L/4, L] by `threshold` bits, for L/8 positions at least."""
+        """First position beyond L/2, in multiples of L, with `threshold` bits of excess entropy for
+        L/8 positions. The excess is above the line fitted against ln i on [L/4, L]."""
         excess, _ = curves.entropy_excess(self.entropy_bits, self.positions, self.train_length)
         return self._bend(excess, threshold, self.hold)
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-Known = Mapping[str, Mapping[str, Any]]  # record name -> the attributes that it will have
+from experiments.figures.given import Known
 
 
-def reaching_l(name: str, options: Mapping[str, Any], known: Known) -> None:
+def reaching_l(name: str, known: Known) -> None:
     """ValueError for windows shorter than L, inside which curves are compared."""
-    del options
     for record, facts in known.items():
         if facts['length'] < facts['train_length']:
             raise ValueError(
@@ -19,9 +18,8 @@ def reaching_l(name: str, options: Mapping[str, Any], known: Known) -> None:
             )
 
 
-def beyond_l(name: str, options: Mapping[str, Any], known: Known) -> None:
+def beyond_l(name: str, known: Known) -> None:
     """ValueError for windows that end at L, beyond which a fit begins."""
-    del options
     for record, facts in known.items():
         if facts['length'] < facts['train_length'] + 2:
             raise ValueError(
@@ -32,7 +30,7 @@ def beyond_l(name: str, options: Mapping[str, Any], known: Known) -> None:
 
 def with_layers(name: str, options: Mapping[str, Any], known: Known) -> None:
     """As `reaching_l`; ValueError also for `layers` that a model has not."""
-    reaching_l(name, options, known)
+    reaching_l(name, known)
     fewest = min(facts['n_layers'] for facts in known.values())
     for layer in options.get('layers') or ():
         if not (isinstance(layer, int) and 0 <= layer < fewest):

@@ -8,17 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from experiments.figures.base import FigureInput
+from experiments.figures.given import FigureInput
 from experiments.figures.read import position_curve
 from experiments.figures.read.position_curve import PositionCurve
 
 
 @dataclasses.dataclass(frozen=True)
 class RulerPanel:
-    """names: of its records. lengths: [K], ascending, in tokens. score_KQ, average_K: 0 to 100.
-    tokens_K: of prompt and answer as they were built, mean over tasks. passed, of_base: effective
-    lengths by RULER's 85.6 and by 85 % of the score at the shortest length, in tokens, 0 for none.
-    loss: by position, None where it was not measured, or not to L."""
+    """Scores of one model.
+
+    - names: of its records. lengths: [K], ascending, in tokens. score_KQ, average_K: 0 to 100.
+    - tokens_K: of prompt and answer as they were built, mean over tasks.
+    - passed, of_base: effective lengths in tokens, 0 for none, by RULER's 85.6 and by 85 % of the
+      score at the shortest length.
+    - loss: by position; None without one up to L.
+    """
 
     label: str
     names: tuple[str, ...]

@@ -8,20 +8,16 @@ import numpy as np
 import pytest
 
 from experiments.figures import KINDS, write
-from experiments.figures.base import Claim
-from nope.records import Measure
-from tests.experiments.figures.synthetic import INPUTS, column, position_runs, rows_of
+from experiments.figures.claims.decided import Decided as Claim
+from tests.experiments.figures.synthetic import INPUTS, column, measuring, position_runs, rows_of
 
 
-def test_entropy_loss_rows_are_the_records(tmp_path):
+def test_the_entropy_of_a_row_is_the_mean_of_heads_in_bits():
     given = INPUTS['entropy_loss']
-    write(KINDS['entropy_loss'].draw(given), tmp_path)
-    rows = rows_of(tmp_path / 'fig1.csv')
+    rows = KINDS['entropy_loss'].draw(given).rows
     for name, records in given.records.items():
         mine = [row for row in rows if row['record'] == name]
         np.testing.assert_array_equal(column(mine, 'position'), np.arange(1, 257))
-        np.testing.assert_array_equal(column(mine, 'loss_nats'), records['loss'])
-        np.testing.assert_array_equal(column(mine, 'loss_std_nats'), records['loss_std'])
         entropy = records['entropy'].astype(np.float64).mean(axis=(0, 1)) / np.log(2)
         np.testing.assert_allclose(column(mine, 'entropy_bits'), entropy, rtol=1e-12)
 
@@ -87,8 +83,6 @@ def correlation_claim(**changed: tuple[str, np.ndarray]) -> Claim:
     """The claim of Figure 5 where a measure of a record is another."""
     runs = position_runs()
     for name, (measure, values) in changed.items():
-        old = runs[name].measures
-        measures = {**old, measure: Measure(values, old[measure].axes, '')}
-        runs[name] = dataclasses.replace(runs[name], measures=measures)
+        runs[name] = measuring(runs[name], **{measure: values})
     given = dataclasses.replace(INPUTS['multiplier_entropy'], records=runs)
     return KINDS['multiplier_entropy'].draw(given).claims[0]

@@ -14,7 +14,7 @@ from nope.evals.bootstrap import RESAMPLES
 from nope.records import RESAMPLE, RESAMPLED, Measure, Records
 from tests.experiments.figures.synthetic import INPUTS, length_runs, positions_records
 
-DECIDED = sorted(kind for kind, module in KINDS.items() if hasattr(module, 'decided'))
+DECIDED = sorted(kind for kind, figure in KINDS.items() if figure.RESAMPLED)
 
 
 def spread(made: Records, by: dict[str, float], seed: int = 0) -> Records:

@@ -12,6 +12,7 @@ import matplotlib.image
 import numpy as np
 import pytest
 
+from experiments import draw
 from experiments.report import page
 from nope.runtime import files
 from tests.experiments.figures import synthetic
@@ -19,7 +20,7 @@ from tests.experiments.report import work
 from tests.experiments.report.work import Page
 
 SECTIONS = (
-    *('claims', 'figures', 'heads', 'losses', 'training', 'retrieval', 'provenance', 'problems'),
+    *('figures', 'claims', 'heads', 'losses', 'training', 'retrieval', 'provenance', 'problems'),
 )
 HOSTILE = '<script>alert(1)</script>"\'&<img src=x onerror=alert(2)>'
 
@@ -122,6 +123,7 @@ def test_hostile_names_captions_and_samples_are_text(
     copy = tmp_path / 'work'
     shutil.copytree(root, copy)
     (copy / 'figures/fig5/caption.txt').write_text(HOSTILE)
+    (copy / 'figures/fig5/fig5.md').write_text(f'| a | {HOSTILE} |\n| --- | --- |\n\n{HOSTILE}')
     rows = [row | {'key': HOSTILE, '</table>': HOSTILE} for row in work.samples()]
     work.lines(copy / 'records/passkey-4096-5/samples.jsonl', rows)
     name = HOSTILE.replace('/', '')
@@ -137,6 +139,24 @@ def test_hostile_names_captions_and_samples_are_text(
         assert text in found.text[section]
     data = json.loads(next(text for attributes, text in found.scripts if 'type' in attributes))
     assert any(grid['name'].endswith(name) for grid in data.values())
+
+
+def test_a_table_is_shown_without_a_picture(tmp_path: pathlib.Path) -> None:
+    work.run(tmp_path, work.RUN, steps=10)
+    given = synthetic.INPUTS['longbench_table']
+    sources = {
+        name: work.save(tmp_path, name.replace('/', '-'), r) for name, r in given.records.items()
+    }
+    folder = tmp_path / 'figures/table3'
+    draw.write_inputs(folder, 'table3', {'kind': 'longbench_table', **given.options}, sources)
+    assert draw.draw(folder) == folder / 'table3.html'
+    found = read(tmp_path)
+    assert found.open_at_end == [] and not found.all('img')
+    assert 'HeadScale 9 L' in found.text['figures'] and 'missing' in found.text['figures']
+    assert './figures/table3/table3.html' in {a['href'] for a in found.all('a')}
+    assert not [p for p in ('not been drawn', 'table3.png') if p in found.text['problems']]
+    (folder / 'table3.md').write_bytes(b'\xff')
+    assert 'figures/table3/table3.md' in read(tmp_path).text['problems']
 
 
 def test_names_that_are_no_unicode_are_shown(root: pathlib.Path, tmp_path: pathlib.Path) -> None:

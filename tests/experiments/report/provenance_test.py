@@ -143,11 +143,11 @@ def test_a_figure_drawn_after_its_records_is_in_order(root: pathlib.Path) -> Non
     assert kinds(root) == []
 
 
-def test_records_newer_than_the_picture_make_it_stale(root: pathlib.Path) -> None:
+def test_records_newer_than_the_figure_make_it_stale(root: pathlib.Path) -> None:
     path = root / 'records/positions-256-nope/records.json'
-    later = (root / 'figures/fig5/fig5.png').stat().st_mtime + 10
+    later = (root / 'figures/fig5/summary.json').stat().st_mtime + 10
     os.utime(path, (later, later))
-    what = "its records of 'nope' (records/positions-256-nope) are newer than the picture"
+    what = "its records of 'nope' (records/positions-256-nope) are newer than the figure"
     assert kinds(root) == [('stale', what)]
 
 

@@ -10,8 +10,6 @@ from experiments.figures.look import length_axes, mpl, style
 from experiments.figures.read.encoding_tasks.scores import Score
 
 RELEASED: dict[str, Any] = {'linestyle': (0, (1.5, 1.5)), 'linewidth': 1.0}
-
-
 SEEDS: dict[str, Any] = {
     's': 8,
     'color': 'white',
@@ -19,12 +17,19 @@ SEEDS: dict[str, Any] = {
     'linewidths': 0.5,
     'zorder': 3,
 }
+DIAMOND: dict[str, Any] = {
+    'marker': 'D',
+    'markersize': 5,
+    'markerfacecolor': 'none',
+    'markeredgecolor': style.BLACK,
+    'linestyle': 'none',
+}  # the paper's
 TRAINED = '#EDEDED'  # lengths of training
 
 
 def draw(axes: mpl.Axes, task: str, some: Sequence[Score]) -> None:
-    """Mean over seeds, and a band from the lowest to the highest; the released mean, where its
-    models were trained to the same length, as a dotted line; the lengths of training shaded."""
+    """Mean over seeds, and a band from the lowest to the highest. Released means of models of the
+    same training length are dotted; the lengths of training are shaded."""
     first = some[0]
     axes.axvspan(first.lengths[0] - 0.5, first.longest + 0.5, color=TRAINED, zorder=0)
     colors = style.colors_of(score.label for score in some)

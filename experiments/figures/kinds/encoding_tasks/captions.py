@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from experiments.figures.base import FigureInput
+from experiments.figures.given import FigureInput
 from experiments.figures.look import natural
 from experiments.figures.read.encoding_tasks import released
 from experiments.figures.read.encoding_tasks.ranks import Ranks
@@ -19,6 +19,9 @@ def caption(given: FigureInput, found: Mapping[str, Sequence[Score]], ranked: Ra
     count = len(first[0].seeds)
     seeds = 'one seed' if count == 1 else f'{count} seeds, bands of one standard deviation'
     lengths = '; '.join(f'{task} to L = {some[0].longest}' for task, some in found.items())
+    lines = [task for task, some in found.items() if any(score.released for score in some)]
+    dotted = f'Dotted ({", ".join(lines)}): {released.SOURCE}, means over three seeds. '
+    dotted = dotted if lines else ''
     diamonds = f'; diamonds: {released.SOURCE}, on its own 17 tasks' if ranked.as_released else ''
     return (
         f'Above: mean reciprocal rank of the {len(ranked.labels)} encodings by accuracy over all '
@@ -26,16 +29,9 @@ def caption(given: FigureInput, found: Mapping[str, Sequence[Score]], ranked: Ra
         f'task (white dots: each seed){diamonds}. Equal accuracies are ranked in '
         f'the order {", ".join(ranked.order)}{", as there" if ranked.as_released else ""}. Below: '
         'exact match by length, '
-        f'{seeds}; grey: lengths of training, on validation examples ({lengths}). {_dotted(found)}'
+        f'{seeds}; grey: lengths of training, on validation examples ({lengths}). {dotted}'
         f'{models(given, found)}'
     )
-
-
-def _dotted(found: Mapping[str, Sequence[Score]]) -> str:
-    tasks = [task for task, some in found.items() if any(score.released for score in some)]
-    if not tasks:
-        return ''
-    return f'Dotted ({", ".join(tasks)}): {released.SOURCE}, means over three seeds. '
 
 
 class Named(Protocol):

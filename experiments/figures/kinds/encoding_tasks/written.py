@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from experiments.figures.look.web import table_of
 from experiments.figures.read.encoding_tasks import released
 from experiments.figures.read.encoding_tasks.ranks import Ranks
 from experiments.figures.read.encoding_tasks.scores import Score
@@ -40,28 +41,25 @@ def rows(found: Mapping[str, Sequence[Score]], ranked: Ranks) -> list[dict[str, 
 
 def markdown(found: Mapping[str, Sequence[Score]], ranked: Ranks) -> str:
     """Mean reciprocal ranks, then accuracies beyond L, each with the released ones behind it."""
-    head = _line(['', *ranked.labels]) + _line(['---'] * (1 + len(ranked.labels)))
-    bracket = ' (released, of 17 tasks, in brackets)' if ranked.as_released else ''
-    lines = [f'Mean reciprocal rank{bracket}:\n\n', head]
+    means, accuracies = [], []
     for name in (released.ALL, *released.CATEGORIES):
         some = ranked.of(name)
         if some is not None:
             cells = [
-                _cell(f'{mean:.2f}', _printed(ranked, name, paper))
-                for mean, paper in zip(some.mean, ranked.paper, strict=True)
+                _cell(f'{x:.2f}', f'{released.MRR[name][p]:.2f}' if ranked.as_released else None)
+                for x, p in zip(some.mean, ranked.paper, strict=True)
             ]
-            lines.append(_line([f'{name} ({", ".join(some.tasks)})', *cells]))
-    lines += ['\nAccuracy beyond L, each seed (released mean in brackets):\n\n', head]
+            means.append([f'{name} ({", ".join(some.tasks)})', *cells])
     for task, scores in found.items():
-        cells = [
-            _cell(' / '.join(f'{x:.3f}' for x in score.beyond), _theirs(score)) for score in scores
-        ]
-        lines.append(_line([f'{task}, L = {scores[0].longest}', *cells]))
-    return ''.join(lines)
-
-
-def _printed(ranked: Ranks, name: str, paper: str) -> str | None:
-    return f'{released.MRR[name][paper]:.2f}' if ranked.as_released else None
+        cells = [_cell(' / '.join(f'{x:.3f}' for x in s.beyond), _theirs(s)) for s in scores]
+        accuracies.append([f'{task}, L = {scores[0].longest}', *cells])
+    bracket = ' (released, of 17 tasks, in brackets)' if ranked.as_released else ''
+    head = ['', *ranked.labels]
+    return (
+        f'Mean reciprocal rank{bracket}:\n\n{table_of(head, means)}\n'
+        'Accuracy beyond L, each seed (released mean in brackets):\n\n'
+        f'{table_of(head, accuracies)}'
+    )
 
 
 def _theirs(score: Score) -> str | None:
@@ -75,7 +73,3 @@ def _theirs(score: Score) -> str | None:
 
 def _cell(ours: str, theirs: str | None) -> str:
     return ours if theirs is None else f'{ours} ({theirs})'
-
-
-def _line(cells: Iterable[str]) -> str:
-    return f'| {" | ".join(cells)} |\n'

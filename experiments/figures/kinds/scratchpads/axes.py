@@ -13,13 +13,7 @@ from experiments.figures.read.encoding_tasks import released
 from experiments.figures.read.scratchpads import formats
 from experiments.figures.read.scratchpads.bars import Bars, by_encoding
 
-RELEASED: dict[str, Any] = {
-    'marker': 'D',
-    'markersize': 5,
-    'markerfacecolor': 'white',
-    'markeredgecolor': style.BLACK,
-    'linestyle': 'none',
-}
+RELEASED: dict[str, Any] = accuracy_axes.DIAMOND | {'markerfacecolor': 'white'}
 INSIDE: dict[str, Any] = {'linewidth': 1.4, 'linestyle': '-'}
 REASONED: dict[str, Any] = {
     'marker': 'x',
@@ -31,8 +25,8 @@ WIDTH = 0.8  # of a group of bars
 
 
 def ranks(axes: mpl.Axes, found: Mapping[str, Bars], names: Sequence[str]) -> None:
-    """Mean reciprocal rank of every format on each task, seeds as dots; the paper's, which is among
-    eight formats, as a diamond where all are there."""
+    """Mean reciprocal rank of every format on each task, seeds as dots. The paper ranks eight
+    formats; its rank is a diamond beside as many."""
     for place, (task, bars) in enumerate(found.items()):
         for f, name in enumerate(names):
             index = bars.at(name)
@@ -82,8 +76,9 @@ def _finish_ranks(axes: mpl.Axes, groups: Sequence[str]) -> None:
 
 
 def accuracies(axes: mpl.Axes, bars: Bars, colors: Mapping[str, str]) -> None:
-    """Exact match beyond L of every format and encoding, seeds as dots, released ones as diamonds;
-    inside L as a line, scratchpads that are right beyond L as a cross. colors: by label."""
+    """Exact match beyond L of every format and encoding, seeds as dots, released ones as diamonds.
+    A line is the accuracy inside L, a cross the share of right scratchpads beyond L. colors: by
+    label."""
     count = len(bars.labels)
     width = WIDTH / count
     for f, row in enumerate(bars.cells):

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from experiments.figures.look.web import table_of
 from experiments.figures.read.encoding_tasks import released
 from experiments.figures.read.scratchpads import formats
 from experiments.figures.read.scratchpads.bars import (
     Bars,
-    Cell,
+    FormatScore,
     all_formats,
     all_labels,
     by_encoding,
@@ -45,39 +46,30 @@ def rows(found: Mapping[str, Bars]) -> list[dict[str, Any]]:
 def markdown(found: Mapping[str, Bars]) -> str:
     """Of every task: mean reciprocal rank of the formats, and accuracies beyond L of each seed;
     then the ranks by encoding."""
-    return '\n'.join([*(_table(bars) for bars in found.values()), _by_encoding(found)])
-
-
-def _by_encoding(found: Mapping[str, Bars]) -> str:
-    labels, names = all_labels(found.values()), all_formats(found.values())
-    lines = [
-        'Mean reciprocal rank of the formats by encoding, over the tasks that have both:\n\n',
-        _line(['', *labels]),
-        _line(['---'] * (1 + len(labels))),
-    ]
-    for name in names:
-        some = [_mean(by_encoding(found.values(), label, name)) for label in labels]
-        lines.append(
-            _line([formats.words(name), *('-' if x is None else f'{x:.2f}' for x in some)])
+    parts = []
+    for bars in found.values():
+        rows = [
+            [
+                formats.words(name),
+                f'{bars.reciprocal()[f].mean():.2f}',
+                *(_said(cell, bars.task, name) for cell in bars.cells[f]),
+            ]
+            for f, name in enumerate(bars.formats)
+        ]
+        parts.append(
+            f'{bars.task}, L = {bars.cells[0][0].score.longest}: mean reciprocal rank; accuracy '
+            'beyond L of each seed (inside L; scratchpads right beyond L; released):\n\n'
+            + table_of(['', 'rank', *bars.labels], rows)
         )
-    return ''.join(lines)
+    labels, by_format = all_labels(found.values()), []
+    for name in all_formats(found.values()):
+        means = [_mean(by_encoding(found.values(), label, name)) for label in labels]
+        by_format.append([formats.words(name), *('-' if x is None else f'{x:.2f}' for x in means)])
+    title = 'Mean reciprocal rank of the formats by encoding, over the tasks that have both:\n\n'
+    return '\n'.join([*parts, title + table_of(['', *labels], by_format)])
 
 
-def _table(bars: Bars) -> str:
-    lines = [
-        f'{bars.task}, L = {bars.cells[0][0].score.longest}: mean reciprocal rank; accuracy beyond '
-        'L of each seed (inside L; scratchpads right beyond L; released):\n\n',
-        _line(['', 'rank', *bars.labels]),
-        _line(['---'] * (2 + len(bars.labels))),
-    ]
-    for f, name in enumerate(bars.formats):
-        rank = f'{bars.reciprocal()[f].mean():.2f}'
-        cells = [_said(cell, bars.task, name) for cell in bars.cells[f]]
-        lines.append(_line([formats.words(name), rank, *cells]))
-    return ''.join(lines)
-
-
-def _said(cell: Cell, task: str, name: str) -> str:
+def _said(cell: FormatScore, task: str, name: str) -> str:
     ours = ' / '.join(f'{x:.3f}' for x in cell.score.beyond)
     reasoned = '-' if cell.reasoned is None else f'{cell.reasoned.mean():.2f}'
     theirs = _mean(released.with_format(task, cell.score.paper, name))
@@ -87,7 +79,3 @@ def _said(cell: Cell, task: str, name: str) -> str:
 
 def _mean(values: np.ndarray | None) -> float | None:
     return None if values is None else float(values.mean())
-
-
-def _line(cells: list[str]) -> str:
-    return f'| {" | ".join(cells)} |\n'

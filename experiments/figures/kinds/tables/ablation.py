@@ -7,35 +7,37 @@ from collections.abc import Sequence
 import numpy as np
 
 from experiments.figures import roles
-from experiments.figures.base import (
-    FigureInput,
-    FigureOutput,
-    check_options,
-    check_records,
-    names_below,
-    runs_of,
-)
+from experiments.figures.base import kind
 from experiments.figures.claims import ablations as claims
 from experiments.figures.claims.ablations import LONGBENCH, PASSKEY, AblationRow
-from experiments.figures.claims.decide import decide
+from experiments.figures.given import (
+    FigureInput,
+    check_options,
+    names_below,
+)
 from experiments.figures.kinds.tables import (
     longbench,
-    markdown,
     perplexity_caption,
     perplexity_options,
-    typeset,
 )
+from experiments.figures.kinds.tables.figure import TableFigure
 from experiments.figures.kinds.tables.scores import by_task
-from experiments.figures.look import captions, style
+from experiments.figures.look import captions
 from experiments.figures.read.by_seed import of_models
 from experiments.figures.read.tables import options, paper, perplexity_rows
 from experiments.figures.read.tables.options import Options
 from experiments.figures.read.tables.perplexity_rows import record_name
-from experiments.figures.read.tables.table import Cell, Column, Row, Table, grouped, measured, tidy
+from experiments.figures.read.tables.table import (
+    Cell,
+    Column,
+    Table,
+    TableRow,
+    grouped,
+    measured,
+)
 from experiments.figures.roles import Roles
 from nope.records import Records
 
-OPTIONS = ('corpora', 'window', 'passkey_within', 'rows', 'missing', 'roles')
 PERPLEXITY = 'perplexity'
 MEASURED = (PERPLEXITY, PASSKEY, LONGBENCH)
 ROW = ('group', 'label', 'paper', *options.SHOWN, *MEASURED)
@@ -52,63 +54,107 @@ NOT_MEASURED = 'the records hold no window of this length'
 PARTIAL = 'the records lack tasks of the mean'
 
 
-def required(name: str, given: Options) -> dict[str, str]:
-    """Names of records -> evaluation. ValueError for options that figure `name` of this kind
-    does not have."""
-    check_options(name, given, OPTIONS, ('corpora', 'rows'))
-    perplexity_options.check_corpora(name, given['corpora'])
-    for key in ('window', 'passkey_within'):
-        if key in given:
-            options.check_number(name, key, given[key])
-    reasons = given.get('missing', {})
-    check_options(name, reasons, MEASURED, (), 'missing')
-    options.check_rows(name, given['rows'], ROW, 'table4')
-    for row in given['rows']:
-        options.check_shown(name, row)
-        for key in MEASURED:
-            if not row.get(key) and not reasons.get(key):
-                raise ValueError(
-                    f'figure {name!r}: row {row["label"]!r} has no record for {key!r}; missing '
-                    f'must then give the reason, got {dict(reasons)}'
-                )
-    roles.check(name, given, roles.parts(claims.ROLES, options.labels(given), 'row'))
-    return _needs(given)
+Rows = Sequence[AblationRow]
 
 
-def _needs(given: Options) -> dict[str, str]:
-    needs = {}
-    for row in given['rows']:
-        if row.get(PERPLEXITY):
-            for corpus in perplexity_options.measured_corpora(given):
-                needs[record_name(row[PERPLEXITY], corpus)] = PERPLEXITY
-        needs |= {row[key]: key for key in (PASSKEY, LONGBENCH) if row.get(key)}
-    return needs
+@kind('ablation_table')
+class AblationTable(TableFigure[Rows]):
+    """HeadScale without its parts. Options:
 
+    - corpora: as of the table of perplexities.
+    - window: multiple of L at which perplexity is taken.
+    - passkey_within: longest prompts of the passkey mean, in multiples of L.
+    - rows: {group, label, paper, tuned, tokens, perplexity, passkey, longbench}; the last three
+      name records, perplexity without its corpus.
+    - missing: {measure: reason} for measures that a row does not name.
+    - roles: of labels of rows (claims/ablations.py).
+    """
 
-@style.styled
-def draw(given: FigureInput) -> FigureOutput:
-    """Options: corpora as of the table of perplexities; window, multiple of L at which perplexity
-    is taken; passkey_within, the longest prompts of the passkey mean in multiples of L; rows,
-    {group, label, paper, tuned, tokens, perplexity, passkey, longbench}, the last three names of
-    records, perplexity without its corpus; missing, {measure: reason} for what a row does not
-    name; roles, the labels of the rows that claims speak of (claims/ablations.py)."""
-    check_records(given, required(given.name, given.options))
-    rows = [_read(given, option) for option in given.options['rows']]
-    table, caption = (
-        _table(given.options, rows, perplexity_caption.token_name(given, rows)),
-        _caption(given, rows),
-    )
-    players = Roles(given.name, given.options, {row.label: row for row in rows}, 'row')
-    corpora = [c for c in given.options['corpora'] if not c.get('missing')]
-    return FigureOutput(
-        given.name,
-        typeset.draw(table),
-        tidy(table),
-        caption,
-        decide(claims.RULES, claims.ShownAblations(players, corpora)),
-        runs_of(given, list(dict.fromkeys(name for row in rows for name in row.names))),
-        markdown.write(table, caption),
-    )
+    OPTIONS = ('corpora', 'window', 'passkey_within', 'rows', 'missing', 'roles')
+    NEEDED = ('corpora', 'rows')
+    RULES = claims.RULES
+
+    def needs(self, name: str, given: Options) -> dict[str, str]:
+        perplexity_options.check_corpora(name, given['corpora'])
+        for key in ('window', 'passkey_within'):
+            if key in given:
+                options.check_number(name, key, given[key])
+        reasons = given.get('missing', {})
+        check_options(name, reasons, MEASURED, (), 'missing')
+        options.check_rows(name, given['rows'], ROW, 'table4')
+        for row in given['rows']:
+            options.check_shown(name, row)
+            for key in MEASURED:
+                if not row.get(key) and not reasons.get(key):
+                    raise ValueError(
+                        f'figure {name!r}: row {row["label"]!r} has no record for {key!r}; missing '
+                        f'must then give the reason, got {dict(reasons)}'
+                    )
+        roles.check(name, given, roles.parts(claims.ROLES, options.labels(given), 'row'))
+        needs = {}
+        for row in given['rows']:
+            if row.get(PERPLEXITY):
+                for corpus in perplexity_options.measured_corpora(given):
+                    needs[record_name(row[PERPLEXITY], corpus)] = PERPLEXITY
+            needs |= {row[key]: key for key in (PASSKEY, LONGBENCH) if row.get(key)}
+        return needs
+
+    def read(self, given: FigureInput) -> Rows:
+        return [_read(given, option) for option in given.options['rows']]
+
+    def shown(self, given: FigureInput, rows: Rows) -> claims.ShownAblations:
+        players = Roles(given.name, given.options, {row.label: row for row in rows}, 'row')
+        corpora = [c for c in given.options['corpora'] if not c.get('missing')]
+        return claims.ShownAblations(players, corpora)
+
+    def table(self, given: FigureInput, rows: Rows) -> Table:
+        token = perplexity_caption.token_name(given, rows)
+        keys = options.shown_keys(given.options['rows'])
+        title = f'perplexity at {given.options.get("window", WINDOW):g} L'
+        decimals = perplexity_caption.DECIMALS.get(token, 1)
+        same = perplexity_caption.comparable(token)
+        columns = (
+            *(
+                Column(c['key'], c.get('label') or c['key'], title, decimals, comparable=same)
+                for c in given.options['corpora']
+            ),
+            Column(PASSKEY, 'passkey, %'),
+            Column(LONGBENCH, 'LongBench'),
+        )
+        made = [
+            (
+                row.option.get('group', ''),
+                TableRow(
+                    row.label,
+                    (
+                        *(
+                            _perplexity_cell(given.options, row, corpus)
+                            for corpus in given.options['corpora']
+                        ),
+                        *(_score_cell(given.options, row, key) for key in (PASSKEY, LONGBENCH)),
+                    ),
+                    options.shown(row.option, keys),
+                    {'tuned_over_L': row.option.get('tuned'), 'tokens': row.option.get('tokens')},
+                ),
+            )
+            for row in rows
+        ]
+        return Table(columns, grouped(made), options.headings(keys))
+
+    def caption(self, given: FigureInput, rows: Rows) -> str:
+        labelled = {row.label: [given.records[n] for n in row.names] for row in rows if row.names}
+        within = given.options.get('passkey_within', WITHIN)
+        sentences = [
+            'HeadScale and what it is without its parts: perplexity in sliding windows of '
+            f'{given.options.get("window", WINDOW):g} L, passkey accuracy over all lengths up to '
+            f'{within:g} L that the context of the model reaches and all depths, unweighted mean '
+            'of '
+            "LongBench's 16 scores; means over searches of several orders of examples, next to the "
+            f"paper's Table 4 ({paper.SOURCE}), which has one search a row, each of another order.",
+            perplexity_caption.units(perplexity_caption.token_name(given, rows)),
+            captions.sources(labelled) if labelled else '',
+        ]
+        return ' '.join(sentence for sentence in sentences if sentence)
 
 
 def _read(given: FigureInput, option: Options) -> AblationRow:
@@ -150,40 +196,9 @@ def passkey_inside(records: Records, within: float) -> float | None:
 
 def longbench_mean(records: Records) -> float | None:
     """The unweighted mean of all tasks; None where one is missing."""
-    scores = by_task(records, longbench.TABLE.axis)
+    scores = by_task(records, longbench.LongBenchTable.AXIS)
     tasks = [column.key for column in longbench.COLUMNS]
     return float(np.mean([scores[t] for t in tasks])) if set(tasks) <= set(scores) else None
-
-
-def _table(given: Options, rows: Sequence[AblationRow], token: str) -> Table:
-    keys = options.shown_keys(given['rows'])
-    title = f'perplexity at {given.get("window", WINDOW):g} L'
-    decimals = perplexity_caption.DECIMALS.get(token, 1)
-    same = perplexity_caption.comparable(token)
-    columns = (
-        *(
-            Column(c['key'], c.get('label') or c['key'], title, decimals, comparable=same)
-            for c in given['corpora']
-        ),
-        Column(PASSKEY, 'passkey, %'),
-        Column(LONGBENCH, 'LongBench'),
-    )
-    made = [
-        (
-            row.option.get('group', ''),
-            Row(
-                row.label,
-                (
-                    *(_perplexity_cell(given, row, corpus) for corpus in given['corpora']),
-                    *(_score_cell(given, row, key) for key in (PASSKEY, LONGBENCH)),
-                ),
-                options.shown(row.option, keys),
-                {'tuned_over_L': row.option.get('tuned'), 'tokens': row.option.get('tokens')},
-            ),
-        )
-        for row in rows
-    ]
-    return Table(columns, grouped(made), options.headings(keys))
 
 
 def _perplexity_cell(given: Options, row: AblationRow, corpus: Options) -> Cell:
@@ -206,18 +221,3 @@ def _score_cell(given: Options, row: AblationRow, key: str) -> Cell:
     if key in row.scores:
         return measured(row.scores[key], printed)
     return Cell(None, printed, row.lacking[key])
-
-
-def _caption(given: FigureInput, rows: Sequence[AblationRow]) -> str:
-    labelled = {row.label: [given.records[n] for n in row.names] for row in rows if row.names}
-    within = given.options.get('passkey_within', WITHIN)
-    sentences = [
-        'HeadScale and what it is without its parts: perplexity in sliding windows of '
-        f'{given.options.get("window", WINDOW):g} L, passkey accuracy over all lengths up to '
-        f'{within:g} L that the context of the model reaches and all depths, unweighted mean of '
-        "LongBench's 16 scores; means over searches of several orders of examples, next to the "
-        f"paper's Table 4 ({paper.SOURCE}), which has one search a row, each of another order.",
-        perplexity_caption.units(perplexity_caption.token_name(given, rows)),
-        captions.sources(labelled) if labelled else '',
-    ]
-    return ' '.join(sentence for sentence in sentences if sentence)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from experiments.figures.base import kind
 from experiments.figures.claims import scores as claims
 from experiments.figures.kinds.tables.scores import ScoreTable
 from experiments.figures.read.tables import paper
@@ -17,18 +18,19 @@ TASKS = {
     'winogrande': 'WinoGrande',
 }
 COLUMNS = tuple(Column(task, label) for task, label in TASKS.items())
-TABLE = ScoreTable(
-    evaluation='harness',
-    axis='task',
-    paper='table1',
-    columns=COLUMNS,
-    about=(
+
+
+@kind('commonsense_table')
+class CommonsenseTable(ScoreTable):
+    EVALUATION = 'harness'
+    AXIS = 'task'
+    PAPER = 'table1'
+    COLUMNS = COLUMNS
+    ABOUT = (
         'Zero-shot commonsense tasks, percent right and the unweighted mean: ours next to the '
         f"paper's Table 1 ({paper.SOURCE}). By the log-probability of each answer, divided by its "
         'length where the task has such a score (acc_norm), else as it is (acc: BoolQ, '
         'WinoGrande).'
-    ),
-    roles=claims.ROLES,
-    rules=claims.RULES,
-)
-required, draw = TABLE.required, TABLE.draw
+    )
+    ROLES = claims.ROLES
+    RULES = claims.RULES

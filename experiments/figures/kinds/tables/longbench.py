@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from experiments.figures.base import kind
 from experiments.figures.claims import longbench as claims
 from experiments.figures.kinds.tables.scores import ScoreTable
 from experiments.figures.read.tables import paper
@@ -21,17 +22,18 @@ COLUMNS = tuple(
     for category, tasks in TASKS.items()
     for task, label in tasks.items()
 )
-TABLE = ScoreTable(
-    evaluation='longbench',
-    axis='dataset',
-    paper='table3',
-    columns=COLUMNS,
-    about=(
+
+
+@kind('longbench_table')
+class LongBenchTable(ScoreTable):
+    EVALUATION = 'longbench'
+    AXIS = 'dataset'
+    PAPER = 'table3'
+    COLUMNS = COLUMNS
+    ABOUT = (
         "LongBench, scores from 0 to 100 and their unweighted mean: ours next to the paper's "
         f'Table 3 ({paper.SOURCE}). Columns: '
         f'{", ".join(f"{column.label} {column.key}" for column in COLUMNS)}.'
-    ),
-    roles=claims.ROLES,
-    rules=claims.RULES,
-)
-required, draw = TABLE.required, TABLE.draw
+    )
+    ROLES = claims.ROLES
+    RULES = claims.RULES

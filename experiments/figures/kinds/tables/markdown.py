@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from experiments.figures.read.tables.table import Cell, Column, Row, Table, number, paper_text
+from experiments.figures.read.tables.table import Cell, Column, Table, number, paper_text
 
 
 def write(table: Table, caption: str) -> str:
     """The table, how its cells read, a footnote for each reason why a cell is missing, and the
     caption. A group of rows begins with its title in bold."""
-    headers = ['', *table.headings, *(_header(c) for c in table.columns)]
+    headers = ['', *table.headings]
+    for column in table.columns:
+        headers.append('<br>'.join(map(_text, filter(None, (column.group, column.label)))))
     lines = [_line(headers), _line([':---', *['---:'] * (len(headers) - 1)])]
     for group in table.groups:
         if group.title:
             lines.append(_line([f'**{_text(group.title)}**', *[''] * (len(headers) - 1)]))
-        lines += [_line([_text(row.label), *_cells(table, row)]) for row in group.rows]
+        for row in group.rows:
+            pairs = zip(table.columns, row.cells, strict=True)
+            cells = [_cell(table, column, cell) for column, cell in pairs]
+            lines.append(_line([_text(row.label), *map(_text, row.shown), *cells]))
     notes = [f'[^{i}]: missing: {reason}' for i, reason in enumerate(table.reasons, start=1)]
     return '\n\n'.join(['\n'.join(lines), _legend(table), *notes, caption]) + '\n'
 
@@ -30,23 +35,12 @@ def _legend(table: Table) -> str:
     return f"Ours{spread} / the paper's{less}."
 
 
-def _header(column: Column) -> str:
-    return (
-        f'{_text(column.group)}<br>{_text(column.label)}' if column.group else _text(column.label)
-    )
-
-
 def _line(cells: list[str]) -> str:
     return f'| {" | ".join(cells)} |'
 
 
-def _cells(table: Table, row: Row) -> list[str]:
-    pairs = zip(table.columns, row.cells, strict=True)
-    return [*map(_text, row.shown), *(_cell(table, column, cell) for column, cell in pairs)]
-
-
 def _cell(table: Table, column: Column, cell: Cell) -> str:
-    """'14.6 ± 0.1 / 14.5 (+0.1)', 'missing[^1] / 14.5'."""
+    """For example '14.6 ± 0.1 / 14.5 (+0.1)' or 'missing[^1] / 14.5'."""
     if cell.ours is None:
         text = f'missing[^{table.reasons.index(cell.reason) + 1}]'
     else:

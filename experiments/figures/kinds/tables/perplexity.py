@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from experiments.figures import roles
-from experiments.figures.base import (
-    Claim,
+from experiments.figures.base import kind
+from experiments.figures.claims import perplexity as claims
+from experiments.figures.given import (
     FigureInput,
-    FigureOutput,
-    check_records,
     names_below,
-    runs_of,
     shared_attribute,
 )
-from experiments.figures.claims import perplexity as claims
-from experiments.figures.claims.decide import decide
-from experiments.figures.kinds.tables import markdown, perplexity_caption, typeset
-from experiments.figures.kinds.tables.perplexity_options import (
-    measured_corpora,
-    required,
-    windows_of,
-)
-from experiments.figures.look import style
+from experiments.figures.kinds.tables import perplexity_caption, perplexity_options
+from experiments.figures.kinds.tables.figure import TableFigure
+from experiments.figures.kinds.tables.perplexity_options import measured_corpora, windows_of
 from experiments.figures.read.tables import options, paper, perplexity_rows
 from experiments.figures.read.tables.options import Options
 from experiments.figures.read.tables.perplexity_rows import (
@@ -35,10 +26,15 @@ from experiments.figures.read.tables.perplexity_rows import (
     measure_of,
     record_name,
 )
-from experiments.figures.read.tables.table import Cell, Column, Row, Table, grouped, measured, tidy
+from experiments.figures.read.tables.table import (
+    Cell,
+    Column,
+    Table,
+    TableRow,
+    grouped,
+    measured,
+)
 from experiments.figures.roles import Roles
-
-__all__ = ['decided', 'draw', 'required']
 
 NOT_MEASURED = 'the records hold no window of this length'
 NO_KEY = 'no token is key at this length, or it was not measured'
@@ -49,40 +45,79 @@ ALIKE = {
 }
 
 
-@style.styled
-def draw(given: FigureInput) -> FigureOutput:
-    """Options: corpora, {key, label, paper, missing, measure, windows} with paper 'pg19',
-    'proof_pile' or '', missing the reason why none of the rows is measured there, measure
-    'perplexity' (the default) or 'longppl', and windows in place of the following ones; windows,
-    multiples of L; rows,
-    {group, label, paper, tuned, tokens} with tuned a multiple of L, and one of record, choices
-    ({factor, record} each) and missing (the reason); roles, the labels of the rows that
-    claims speak of (claims/perplexity.py). The record of a corpus is named 'record@key'."""
-    check_records(given, required(given.name, given.options))
-    _check_alike(given)
-    rows = _read(given)
-    table = _table(given, rows)
-    caption = perplexity_caption.caption(given, rows)
-    return FigureOutput(
-        given.name,
-        typeset.draw(table),
-        tidy(table),
-        caption,
-        decided(given),
-        runs_of(given, list(dict.fromkeys(name for row in rows for name in row.names))),
-        markdown.write(table, caption),
-    )
+Rows = Sequence[PerplexityRow]
 
 
-def decided(given: FigureInput) -> list[Claim]:
-    """Claims of an input that `draw` accepts."""
-    corpora = measured_corpora(given.options)
-    windows = sorted({window for corpus, window in _measured(given) if corpus in corpora})
-    return decide(claims.RULES, _shown(given, _read(given), corpora, windows))
+@kind('perplexity_table')
+class PerplexityTable(TableFigure[Rows]):
+    """Perplexity by window. The record of a corpus is named 'record@key'. Options:
 
+    - corpora: {key, label, paper, missing, measure, windows}. paper: 'pg19', 'proof_pile' or ''.
+      missing: the reason why no row is measured there. measure: 'perplexity' (default) or
+      'longppl'.
+    - windows: multiples of L; a corpus may have its own.
+    - rows: {group, label, paper, tuned, tokens} with tuned a multiple of L, and one of record,
+      choices ({factor, record} each) and missing (the reason).
+    - roles: of labels of rows (claims/perplexity.py).
+    """
 
-def _read(given: FigureInput) -> list[PerplexityRow]:
-    return perplexity_rows.read(given, _measured(given), measured_corpora(given.options))
+    OPTIONS, NEEDED = ('windows', 'corpora', 'rows', 'roles'), ('corpora', 'rows')
+    RULES = claims.RULES
+    RESAMPLED = True
+
+    def needs(self, name: str, given: Options) -> dict[str, str]:
+        return perplexity_options.needs(name, given)
+
+    def read(self, given: FigureInput) -> Rows:
+        _check_alike(given)
+        return perplexity_rows.read(given, _measured(given), measured_corpora(given.options))
+
+    def shown(self, given: FigureInput, rows: Rows) -> claims.ShownPerplexity:
+        """Values that decide claims: of a method with factors the best one for each window."""
+        corpora = measured_corpora(given.options)
+        windows = sorted({window for corpus, window in _measured(given) if corpus in corpora})
+        players = {row.name: row for row in rows if row.variant != ONE_FACTOR}
+        names = {name: row.names for name, row in players.items()}
+        roles.check_searched(given, claims.HEADSCALE, names)
+        return claims.ShownPerplexity(
+            Roles(given.name, given.options, players, 'row'),
+            {row.name: row for row in rows if row.variant == ONE_FACTOR},
+            corpora,
+            windows,
+        )
+
+    def caption(self, given: FigureInput, rows: Rows) -> str:
+        return perplexity_caption.caption(given, rows)
+
+    def table(self, given: FigureInput, rows: Rows) -> Table:
+        played = given.options.get('roles', {}).get(claims.BASE)
+        base = next((row for row in rows if row.name == played), None)
+        keys = options.shown_keys(given.options['rows'])
+        token = perplexity_caption.token_name(given, rows)
+        shown = [(c, w) for c in given.options['corpora'] for w in windows_of(given.options, c)]
+        columns = tuple(
+            Column(
+                f'{corpus["key"]} {window:g} L',
+                'L' if window == 1 else f'{window:g} L',
+                corpus.get('label') or corpus['key'],
+                perplexity_caption.DECIMALS.get(token, 1),
+                {'corpus': corpus['key'], 'window_over_L': window},
+                comparable=perplexity_caption.comparable(token),
+            )
+            for corpus, window in shown
+        )
+        made = []
+        for row in rows:
+            facts = {
+                'factors': row.variant,
+                'tuned_over_L': row.option.get('tuned'),
+                'tokens': row.option.get('tokens'),
+                'paper_tokens': paper.tuning_tokens(row.paper),
+            }
+            cells = tuple(_cell(row, base, corpus, float(window)) for corpus, window in shown)
+            named = TableRow(row.label, cells, options.shown(row.option, keys), facts)
+            made.append((row.option.get('group', ''), named))
+        return Table(columns, grouped(made), options.headings(keys))
 
 
 def _measured(given: FigureInput) -> list[perplexity_rows.Key]:
@@ -111,77 +146,6 @@ def _check_alike(given: FigureInput) -> None:
             everything += names
         for attribute in ALIKE[measure] if everything else ():
             shared_attribute(given, everything, attribute)
-
-
-def _shown(
-    given: FigureInput,
-    rows: Sequence[PerplexityRow],
-    corpora: Sequence[str],
-    windows: Sequence[float],
-) -> claims.ShownPerplexity:
-    """Values that decide claims: of a method with factors the best one for each window."""
-    players = {row.name: row for row in rows if row.variant != ONE_FACTOR}
-    roles.check_searched(
-        given, claims.HEADSCALE, {name: row.names for name, row in players.items()}
-    )
-    return claims.ShownPerplexity(
-        Roles(given.name, given.options, players, 'row'),
-        {row.name: row for row in rows if row.variant == ONE_FACTOR},
-        corpora,
-        windows,
-    )
-
-
-def _table(given: FigureInput, rows: Sequence[PerplexityRow]) -> Table:
-    played = given.options.get('roles', {}).get(claims.BASE)
-    base = next((row for row in rows if row.name == played), None)
-    keys = options.shown_keys(given.options['rows'])
-    made = [
-        (
-            row.option.get('group', ''),
-            Row(
-                row.label,
-                tuple(_cells(given, row, base)),
-                options.shown(row.option, keys),
-                _row_facts(row),
-            ),
-        )
-        for row in rows
-    ]
-    columns = _columns(given, perplexity_caption.token_name(given, rows))
-    return Table(columns, grouped(made), options.headings(keys))
-
-
-def _columns(given: FigureInput, token: str) -> tuple[Column, ...]:
-    return tuple(
-        Column(
-            f'{corpus["key"]} {window:g} L',
-            'L' if window == 1 else f'{window:g} L',
-            corpus.get('label') or corpus['key'],
-            perplexity_caption.DECIMALS.get(token, 1),
-            {'corpus': corpus['key'], 'window_over_L': window},
-            comparable=perplexity_caption.comparable(token),
-        )
-        for corpus in given.options['corpora']
-        for window in windows_of(given.options, corpus)
-    )
-
-
-def _row_facts(row: PerplexityRow) -> dict[str, Any]:
-    return {
-        'factors': row.variant,
-        'tuned_over_L': row.option.get('tuned'),
-        'tokens': row.option.get('tokens'),
-        'paper_tokens': paper.tuning_tokens(row.paper),
-    }
-
-
-def _cells(given: FigureInput, row: PerplexityRow, base: PerplexityRow | None) -> list[Cell]:
-    return [
-        _cell(row, base, corpus, float(window))
-        for corpus in given.options['corpora']
-        for window in windows_of(given.options, corpus)
-    ]
 
 
 def _cell(row: PerplexityRow, base: PerplexityRow | None, corpus: Options, window: float) -> Cell:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from experiments.figures.base import FigureInput
 from experiments.figures.claims.ablations import AblationRow
+from experiments.figures.given import FigureInput
 from experiments.figures.look import captions
 from experiments.figures.read.tables import paper, perplexity_rows
 from experiments.figures.read.tables.perplexity_rows import LONGPPL, PerplexityRow
@@ -63,8 +63,8 @@ def comparable(token: str) -> bool:
 
 
 def units(token: str, base: str = '') -> str:
-    """Comparison of ours with the paper's where a position is a byte. base: label of the row whose
-    value at L the CSV holds ratios to, '' for none."""
+    """Comparison of ours, for each byte, with the paper's. base: label of the row at L that ratios
+    of the CSV refer to, '' for none."""
     ratio = f'; the CSV holds the ratio to the value of {base} at L' if base else ''
     if comparable(token):
         return ''
@@ -79,20 +79,14 @@ def _factors(rows: Sequence[PerplexityRow]) -> str:
     if not single:
         return ''
     best = {row.name: row for row in rows if row.variant == perplexity_rows.PER_WINDOW}
-    chosen = '; '.join(
-        f'{row.name}: {_listed(best[row.name])} of {", ".join(_factors_of(row))}' for row in single
-    )
+    chosen = []
+    for row in single:
+        found = ', '.join(f'{value.factor:g}' for value in best[row.name].values.values())
+        offered = ', '.join(f'{choice["factor"]:g}' for choice in row.option['choices'])
+        chosen.append(f'{row.name}: {found} of {offered}')
     return (
         'Methods with a factor are shown with the best one for each window, and with the one that '
         'has the lowest mean loss over all cells, both chosen on the text they are reported on, '
         "as the paper's best results may be; the paper's numbers stand beside both. Best factors "
-        f'from the left: {chosen}.'
+        f'from the left: {"; ".join(chosen)}.'
     )
-
-
-def _listed(row: PerplexityRow) -> str:
-    return ', '.join(f'{value.factor:g}' for value in row.values.values())
-
-
-def _factors_of(row: PerplexityRow) -> list[str]:
-    return [f'{choice["factor"]:g}' for choice in row.option['choices']]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from experiments.figures import roles
-from experiments.figures.base import check_choice, check_options
 from experiments.figures.claims import perplexity as claims
+from experiments.figures.given import check_choice, check_differ, check_options
 from experiments.figures.read.tables import options, paper, perplexity_rows
 from experiments.figures.read.tables.options import Options
 from experiments.figures.read.tables.perplexity_rows import (
@@ -16,7 +16,6 @@ from experiments.figures.read.tables.perplexity_rows import (
     record_name,
 )
 
-OPTIONS = ('windows', 'corpora', 'rows', 'roles')
 CORPUS = ('key', 'label', 'paper', 'missing')
 # What else the table says of a corpus: which measure of it, and windows of its own.
 COLUMNS = (*CORPUS, 'measure', 'windows')
@@ -25,14 +24,16 @@ SOURCE = ('record', 'choices', 'missing')
 WINDOWS = (1, 2, 4, 8)
 
 
-def required(name: str, given: Options) -> dict[str, str]:
-    """Names of records -> evaluation. ValueError for options that figure `name` of this kind
-    does not have."""
-    check_options(name, given, OPTIONS, ('corpora', 'rows'))
+def needs(name: str, given: Options) -> dict[str, str]:
+    """Names of records -> evaluation."""
     check_corpora(name, given['corpora'], COLUMNS)
     for corpus in given['corpora']:
         check_choice(name, 'measure of a corpus', measure_of(corpus), MEASURES)
-        _check_windows(name, windows_of(given, corpus))
+        multiples = windows_of(given, corpus)
+        for multiple in multiples:
+            options.check_number(name, 'windows', multiple)
+        if sorted(set(multiples)) != list(multiples):
+            raise ValueError(f'figure {name!r}: windows must ascend, got {list(multiples)}')
     options.check_rows(name, given['rows'], (*ROW, *SOURCE), 'table2')
     for row in given['rows']:
         _check_row(name, row)
@@ -46,22 +47,13 @@ def required(name: str, given: Options) -> dict[str, str]:
     }
 
 
-def _check_windows(name: str, multiples: Sequence[float]) -> None:
-    for multiple in multiples:
-        options.check_number(name, 'windows', multiple)
-    if sorted(set(multiples)) != list(multiples):
-        raise ValueError(f'figure {name!r}: windows must ascend, got {list(multiples)}')
-
-
 def check_corpora(name: str, corpora: Sequence[Options], accepted: Sequence[str] = CORPUS) -> None:
     """ValueError, naming the figure, unless each corpus has accepted fields alone, a key of its own
     and a known name of the paper's."""
     for corpus in corpora:
         check_options(name, corpus, accepted, ('key',), 'corpora')
         check_choice(name, 'paper of a corpus', corpus.get('paper', ''), ('', *paper.CORPORA))
-    keys = [corpus['key'] for corpus in corpora]
-    if len(set(keys)) < len(keys):
-        raise ValueError(f'figure {name!r}: keys of corpora must differ, got {keys}')
+    check_differ(name, 'keys of corpora', [corpus['key'] for corpus in corpora])
 
 
 def _check_row(name: str, row: Options) -> None:

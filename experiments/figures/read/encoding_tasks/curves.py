@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from experiments.figures.base import FigureInput, check_choice, check_options
+from experiments.figures.given import FigureInput, check_choice, check_options
 from experiments.figures.read.encoding_tasks import released
 
 KEYS = {'group', 'label', 'paper'}  # of a curve
@@ -31,12 +31,9 @@ class Curve(Protocol):
 C = TypeVar('C', bound=Curve)
 
 
-def required(
-    name: str, options: Mapping[str, Any], evaluation: str, more: tuple[str, ...] = ()
-) -> dict[str, str]:
-    """Prefix of record names, one record a seed below it -> evaluation, of a figure whose options
-    are its curves and `more`. ValueError for options that figure `name` does not have."""
-    check_options(name, options, {'curves', *more}, ('curves', *more))
+def needs(name: str, options: Mapping[str, Any], evaluation: str) -> dict[str, str]:
+    """Prefix of record names, one record a seed below it -> evaluation. ValueError for curves that
+    figure `name` does not have."""
     check_groups(name, options['curves'])
     for curve in options['curves']:
         check_options(name, curve, KEYS, ('group', 'label'), 'curves')
@@ -60,8 +57,8 @@ def check_known(
 ) -> None:
     """ValueError unless all inputs of a figure will have the same encodings, none twice.
 
-    known: record name -> the attributes that it will have. facts: those that tell what is read;
-    encodings are compared among inputs that have all but the last of them in common.
+    - known: record name -> the attributes that it will have.
+    - facts: attributes that name an input. Inputs are compared that differ in the last one alone.
     """
     found: dict[tuple, dict[str, list[tuple[str, str]]]] = {}
     for curve in options['curves']:

@@ -17,10 +17,10 @@ ALIKE = 0.02  # a difference of accuracies from which one rank above another is 
 class Ranks:
     """Reciprocal ranks, [S, Q, E]: of every seed and task among the E encodings, 1 / 1 the best.
 
-    labels, paper: [E] as of the scores. tasks: [Q]. first: of equal accuracies that has the better
-    rank which comes first in the paper's order of rows, and behind those in that of the figure, as
-    in the released results. shared: those whose accuracies differ by at most ALIKE share the mean
-    of their ranks. comparable: whether those of the second paper are of such examples.
+    - labels, paper: [E] as of the scores. tasks: [Q].
+    - first: equal accuracies are ranked in the paper's order of rows, then in that of the figure.
+    - shared: accuracies that differ by at most ALIKE share the mean of their ranks.
+    - comparable: whether the second paper's ranks are of such examples.
     """
 
     labels: tuple[str, ...]
@@ -64,7 +64,7 @@ class Ranks:
         return tuple(self.labels[i] for i in _order(self.paper))
 
     def at(self, paper: str) -> int | None:
-        """Index of the encoding that the paper calls so; None where the figure has none."""
+        """Index of the encoding by the paper's name; None for one that is not there."""
         return self.paper.index(paper) if paper in self.paper else None
 
 

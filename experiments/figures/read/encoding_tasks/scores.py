@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from experiments.figures.base import FigureInput
+from experiments.figures.given import FigureInput
 from experiments.figures.read.by_seed import BySeed
 from experiments.figures.read.encoding_tasks import curves, released
 
@@ -17,10 +17,11 @@ from experiments.figures.read.encoding_tasks import curves, released
 class Score:
     """One encoding on one task.
 
-    paper: the second paper's name of the encoding, '' where it has none. names: the records, one a
-    seed. longest: L, the greatest length of training. lengths: [n]. accuracy: [S, n]. inside,
-    beyond: [S] accuracies over all examples up to L and beyond. scratchpad: its format, 'none'
-    without one. further: whether tests have another reach than the task's own.
+    - paper: the second paper's name of the encoding, '' for none. names: the records, one a seed.
+    - longest: L, the greatest length of training. lengths: [n]. accuracy: [S, n].
+    - inside, beyond: [S] accuracies over all examples up to L and beyond.
+    - scratchpad: its format, 'none' without one.
+    - further: whether tests have another reach than the task's own.
     """
 
     task: str
@@ -86,6 +87,7 @@ def read(given: FigureInput, curve: Mapping[str, Any]) -> Score:
     )
 
 
-def by_task(given: FigureInput, scores: Sequence[Score]) -> dict[str, list[Score]]:
-    """Task -> its scores. ValueError as `curves.grouped`."""
-    return curves.grouped(given, scores, lambda score: score.task)
+def read_all(given: FigureInput) -> dict[str, list[Score]]:
+    """Task -> scores of the curves of the options. ValueError as `curves.grouped`."""
+    every = [read(given, curve) for curve in given.options['curves']]
+    return curves.grouped(given, every, lambda score: score.task)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.figures.base import FigureInput
+from experiments.figures.given import FigureInput
 from experiments.figures.read.by_seed import BySeed
 from experiments.figures.read.encoding_tasks import curves, ranks, scores
 from experiments.figures.read.encoding_tasks.scores import Score
@@ -16,7 +16,7 @@ from experiments.figures.read.scratchpads import formats
 
 
 @dataclasses.dataclass(frozen=True)
-class Cell:
+class FormatScore:
     """One format and encoding on one task. parsed, reasoned: [S] shares of the examples beyond L
     whose scratchpad parses and is right in every step; None without a scratchpad."""
 
@@ -32,7 +32,7 @@ class Bars:
 
     task: str
     formats: tuple[str, ...]
-    cells: tuple[tuple[Cell, ...], ...]
+    cells: tuple[tuple[FormatScore, ...], ...]
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -60,7 +60,7 @@ class Bars:
 
     def reciprocal(self, alike: float = 0.0) -> np.ndarray:
         """[F, E, S] reciprocal ranks of the formats by `beyond`, of every encoding and seed, 1 the
-        best; those whose accuracies differ by at most `alike` share the mean of their ranks."""
+        best. Accuracies that differ by at most `alike` share the mean of their ranks."""
         return ranks.reciprocal(self.beyond, alike)
 
     def at(self, name: str) -> int | None:
@@ -68,7 +68,7 @@ class Bars:
         return self.formats.index(name) if name in self.formats else None
 
     def encoding(self, paper: str) -> int | None:
-        """Index of the encoding that the paper calls so; None where there is none."""
+        """Index of the encoding by the paper's name; None for one that is not there."""
         return self.paper.index(paper) if paper in self.paper else None
 
 
@@ -84,8 +84,8 @@ def all_labels(found: Iterable[Bars]) -> list[str]:
 
 
 def by_encoding(found: Iterable[Bars], label: str, name: str) -> np.ndarray | None:
-    """[S] reciprocal ranks of the format `name` among those of each task, of one encoding, averaged
-    over the tasks that have both; None where none has."""
+    """[S] reciprocal ranks of the format `name` with one encoding, averaged over tasks with both;
+    None without such a task."""
     ranks: dict[str, list[float]] = {}
     for bars in found:
         index = bars.at(name)
@@ -101,14 +101,14 @@ def by_encoding(found: Iterable[Bars], label: str, name: str) -> np.ndarray | No
 def read(given: FigureInput) -> dict[str, Bars]:
     """Task -> its bars, in the order of the curves. ValueError where a task has a format and an
     encoding twice, or formats of one task differ in encodings, seeds or lengths."""
-    found: dict[str, dict[str, list[Cell]]] = {}
+    found: dict[str, dict[str, list[FormatScore]]] = {}
     for curve in given.options['curves']:
         cell = _cell(given, curve)
         found.setdefault(cell.score.task, {}).setdefault(cell.format, []).append(cell)
     return {task: _bars(given, task, some) for task, some in found.items()}
 
 
-def _bars(given: FigureInput, task: str, found: Mapping[str, Sequence[Cell]]) -> Bars:
+def _bars(given: FigureInput, task: str, found: Mapping[str, Sequence[FormatScore]]) -> Bars:
     names = formats.ordered(found)
     first = found[names[0]]
     curves.check_alike(
@@ -121,7 +121,7 @@ def _bars(given: FigureInput, task: str, found: Mapping[str, Sequence[Cell]]) ->
     return Bars(task, tuple(names), tuple(tuple(found[name]) for name in names))
 
 
-def _check_alike(given: FigureInput, cell: Cell, first: Cell) -> None:
+def _check_alike(given: FigureInput, cell: FormatScore, first: FormatScore) -> None:
     for what in ('seeds', 'longest', 'lengths'):
         found, wanted = getattr(cell.score, what), getattr(first.score, what)
         if not np.array_equal(found, wanted):
@@ -132,13 +132,13 @@ def _check_alike(given: FigureInput, cell: Cell, first: Cell) -> None:
             )
 
 
-def _cell(given: FigureInput, curve: Mapping[str, Any]) -> Cell:
+def _cell(given: FigureInput, curve: Mapping[str, Any]) -> FormatScore:
     score, found = scores.read(given, curve), BySeed.of(given, curve['group'])
     name = score.scratchpad
     if name == formats.NONE:
-        return Cell(score, name, None, None)
+        return FormatScore(score, name, None, None)
     weights = np.where(score.lengths > score.longest, score.samples, 0)
     parsed, reasoned = (
         found.stacked(what) @ weights / weights.sum() for what in ('parsed', 'reasoned')
     )
-    return Cell(score, name, parsed, reasoned)
+    return FormatScore(score, name, parsed, reasoned)

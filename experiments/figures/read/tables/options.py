@@ -1,4 +1,4 @@
-"""Options that several kinds of table share: checks, and what rows show beside their label."""
+"""Options of several kinds of table: checks, and what rows show beside their label."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numbers
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from experiments.figures.base import check_options
+from experiments.figures.given import check_differ, check_options
 from experiments.figures.read.tables import paper
 from nope.runtime.amounts import amount
 
@@ -38,9 +38,7 @@ def check_rows(figure: str, rows: Sequence[Options], accepted: Collection[str], 
     for row in rows:
         check_options(figure, row, accepted, ('label',), 'rows')
         paper.check_row(figure, table, row.get('paper', ''))
-    found = [row['label'] for row in rows]
-    if len(set(found)) < len(found):
-        raise ValueError(f'figure {figure!r}: labels of rows must differ, got {found}')
+    check_differ(figure, 'labels of rows', [row['label'] for row in rows])
 
 
 def check_shown(figure: str, row: Options) -> None:

@@ -32,8 +32,8 @@ def value(name: str, row: str, column: str) -> Printed:
 
 
 def perplexity(row: str, corpus: str, multiple: float) -> Printed:
-    """A cell of table 2, at a window of `multiple` L: a number, or '>1000'; None where the paper
-    has none or one of `row` and `corpus` is ''."""
+    """A cell of table 2, at a window of `multiple` L: a number, or '>1000'. None for a cell that
+    the paper has not, or an empty `row` or `corpus`."""
     found = table('table2')
     if not row or not corpus:
         return None

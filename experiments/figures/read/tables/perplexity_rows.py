@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.figures.base import FigureInput, names_below
+from experiments.figures.given import FigureInput, names_below
 from experiments.figures.read.by_seed import of_models
 from experiments.figures.read.tables.options import Options
 from experiments.figures.roles import Undecided
@@ -24,9 +24,11 @@ PER_WINDOW, ONE_FACTOR = 'best factor for each window', 'one factor'
 
 @dataclasses.dataclass(frozen=True)
 class Perplexity:
-    """loss: nats, perplexity: exp of it, both [R], one a record, of all tokens or of key tokens.
-    loss_by_seed: [S] means over the runs of a model. factor: of the method, None where it has
-    none."""
+    """Loss in nats and exp of it, [R], one a record, of all tokens or of key tokens.
+
+    - loss_by_seed: [S] means over the runs of a model.
+    - factor: of the method, None without one.
+    """
 
     loss: np.ndarray
     perplexity: np.ndarray
@@ -64,7 +66,7 @@ class PerplexityRow:
 
     @property
     def factor(self) -> float:
-        """Of a row with one factor."""
+        """The one factor of the row."""
         return next(value.factor for value in self.values.values() if value.factor is not None)
 
     def loss(self, corpus: str, multiple: float) -> float:
@@ -98,8 +100,8 @@ def measure_of(corpus: Options) -> str:
 
 
 def read(given: FigureInput, shown: Sequence[Key], corpora: Sequence[str]) -> list[PerplexityRow]:
-    """Rows of the options, two for one with choices. shown: what is read where it was measured.
-    corpora: those by whose perplexity one factor is chosen for all."""
+    """Rows of the options, two for one with choices. shown: read if it was measured. corpora: their
+    perplexity chooses one factor for all."""
     return [row for option in given.options['rows'] for row in _rows(given, option, shown, corpora)]
 
 
@@ -139,8 +141,8 @@ def _rows(
 def values_of(
     given: FigureInput, record: str, shown: Sequence[Key], factor: float | None = None
 ) -> dict[Key, Perplexity]:
-    """Those shown for which every record that `record` stands for on the corpus has a number, by
-    corpus and window. factor: to be noted with the values."""
+    """Values by corpus and window, of those shown at which every record of `record` has a number.
+    factor: noted with the values."""
     values = {}
     for corpus, multiple in shown:
         names = names_below(given, record_name(record, corpus))
@@ -148,17 +150,16 @@ def values_of(
         if any(_at(r, multiple) is None for r in records):
             continue
         loss, perplexity = (
-            np.array([r[_measure(r)[which]][_at(r, multiple)] for r in records], dtype=np.float64)
+            np.array(
+                [r[MEASURES[r.attributes['evaluation']][which]][_at(r, multiple)] for r in records],
+                dtype=np.float64,
+            )
             for which in (0, 1)
         )
         if not np.isnan(loss).any():
             by_seed = of_models(loss, records)
             values[corpus, float(multiple)] = Perplexity(loss, perplexity, by_seed, factor)
     return values
-
-
-def _measure(records: Records) -> tuple[str, str]:
-    return MEASURES[records.attributes['evaluation']]
 
 
 def _at(records: Records, multiple: float) -> Any:

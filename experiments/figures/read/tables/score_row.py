@@ -16,8 +16,11 @@ AVERAGE = Column('avg', 'avg')
 
 @dataclasses.dataclass(frozen=True)
 class ScoreRow:
-    """option: what the config says of it. scores: task -> [S], one a seed, percent; tasks that a
-    record lacks are left out. samples: task -> how many were scored."""
+    """Scores of one model; tasks that a record lacks are left out.
+
+    - option: the entry of the config. samples: task -> how many were scored.
+    - scores: task -> [S], one a seed, percent.
+    """
 
     option: Options
     names: tuple[str, ...]

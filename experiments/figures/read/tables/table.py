@@ -13,10 +13,13 @@ from experiments.figures.read.tables.paper import Printed
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """ours: mean over runs, which differ in their seed or in the order of their examples; None
-    where it is missing, for the `reason` given then and only then. spread: standard deviation over
-    runs, None with one. runs: how many. paper: a number, a text as '>1000', None where the paper
-    has none. facts: further columns of the CSV."""
+    """One number beside the paper's.
+
+    - ours: mean over runs; None only with the `reason` why it is missing.
+    - spread: standard deviation over runs, None with one. runs: how many.
+    - paper: a number, a text as '>1000', or None.
+    - facts: further columns of the CSV.
+    """
 
     ours: float | None = None
     paper: Printed = None
@@ -58,7 +61,7 @@ class Column:
 
 
 @dataclasses.dataclass(frozen=True)
-class Row:
+class TableRow:
     """shown: texts in front of the cells, one for each of the table's headings. facts: further
     columns of the CSV."""
 
@@ -71,7 +74,7 @@ class Row:
 @dataclasses.dataclass(frozen=True)
 class RowGroup:
     title: str
-    rows: tuple[Row, ...]
+    rows: tuple[TableRow, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,7 +97,7 @@ class Table:
                     )
 
     @property
-    def rows(self) -> tuple[Row, ...]:
+    def rows(self) -> tuple[TableRow, ...]:
         return tuple(row for group in self.groups for row in group.rows)
 
     @property
@@ -113,9 +116,11 @@ def measured(values: np.ndarray, paper: Printed, facts: Mapping[str, Any] | None
     return Cell(float(np.mean(values)), paper, '', spread, len(values), facts or {})
 
 
-def grouped(rows: Iterator[tuple[str, Row]] | list[tuple[str, Row]]) -> tuple[RowGroup, ...]:
+def grouped(
+    rows: Iterator[tuple[str, TableRow]] | list[tuple[str, TableRow]],
+) -> tuple[RowGroup, ...]:
     """Rows by the title that stands before each, titles in the order of their first row."""
-    groups: dict[str, list[Row]] = {}
+    groups: dict[str, list[TableRow]] = {}
     for title, row in rows:
         groups.setdefault(title, []).append(row)
     return tuple(RowGroup(title, tuple(found)) for title, found in groups.items())
@@ -145,7 +150,8 @@ def tidy(table: Table) -> list[dict[str, Any]]:
 
 
 def number(value: float, decimals: int, sign: str = '') -> str:
-    """12.34 -> '12.3', 1234.5 -> '1,234', 2345678 -> '2.3e+06'; sign '+' for differences."""
+    """Number with separators and few digits: '12.3', '1,234', '2.3e+06'. sign: '+' for
+    differences."""
     value = round(value, decimals) + 0.0  # no -0.0
     if abs(value) >= 10**6:
         return f'{value:{sign}.1e}'
@@ -156,9 +162,4 @@ def paper_text(cell: Cell, column: Column) -> str:
     """'' where the paper has none."""
     if cell.paper is None or isinstance(cell.paper, str):
         return cell.paper or ''
-    return number(cell.paper, _printed(cell.paper, column.decimals))
-
-
-def _printed(value: float, most: int) -> int:
-    """Decimals of the paper's own: it prints one, or none."""
-    return min(most, 0 if isinstance(value, int) else 1)
+    return number(cell.paper, 0 if isinstance(cell.paper, int) else min(column.decimals, 1))

@@ -9,9 +9,9 @@ import pytest
 
 from configs.temperatures import laws as config
 from experiments.figures import KINDS, FigureInput
-from experiments.figures.base import Claim
 from experiments.figures.claims import laws
 from experiments.figures.claims.catalogue import CLAIMS
+from experiments.figures.claims.decided import Decided as Claim
 from nope.records import Measure
 from tests.experiments.figures import synthetic
 

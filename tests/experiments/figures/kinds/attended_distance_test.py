@@ -55,5 +55,5 @@ def test_one_seed_is_drawn_without_dots() -> None:
 
 def test_a_label_that_stands_twice_is_refused() -> None:
     twice = [*GIVEN.options['curves'], {'group': 'other', 'label': LABELS[0]}]
-    with pytest.raises(ValueError, match='accepted: none twice'):
+    with pytest.raises(ValueError, match='labels must differ'):
         KINDS['attended_distance'].required('f', {'curves': twice})

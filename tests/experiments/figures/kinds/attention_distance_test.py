@@ -6,27 +6,32 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import pytest
 
-from experiments.figures import KINDS, FigureInput
-from nope.records import Measure
-from tests.experiments.figures.synthetic import DISTANCES, INPUTS, distance_input
+from experiments.figures import KINDS, Claim, FigureInput
+from tests.experiments.figures.synthetic import (
+    DISTANCES,
+    INPUTS,
+    claims_of,
+    distance_input,
+    measuring,
+    with_records,
+)
 
 LIKE_T5, UNLIKE_ROTARY = 'nope_attends_like_t5', 'nope_attends_unlike_rotary'
 ANOTHER_SEED = 't5_is_as_near_as_another_seed'
 
 
-def draw(given: FigureInput) -> Any:
-    return KINDS['attention_distance'].draw(given)
+KIND = 'attention_distance'
+draw = KINDS[KIND].draw
 
 
-def claims(distances: Mapping[str, float], **more: Any) -> dict[str, Any]:
-    return {c.id: c for c in draw(distance_input(distances, **more)).claims}
+def claims(distances: Mapping[str, float], **more: Any) -> dict[str, Claim]:
+    return claims_of(KIND, distance_input(distances, **more))
 
 
 def test_the_order_of_the_paper_holds_and_another_does_not() -> None:
-    assert [c.holds for c in draw(INPUTS['attention_distance']).claims] == [True, True, True]
+    assert [c.holds for c in claims_of(KIND, INPUTS[KIND]).values()] == [True, True, True]
     other = {**DISTANCES, 'T5': 0.7, 'APE': 0.1}
     assert [claims(other)[name].verdict for name in (LIKE_T5, UNLIKE_ROTARY, ANOTHER_SEED)] == [
         'does not hold'
@@ -38,15 +43,9 @@ def test_a_difference_inside_the_margin_or_the_interval_decides_nothing() -> Non
     assert claims(near)[LIKE_T5].verdict == 'undecided'
     assert claims(DISTANCES, seeds=1)[LIKE_T5].verdict == 'undecided'
     given = distance_input()
-    name = 'ALiBi/2'
-    low = given.records[name]['distance'] * 0.1
-    measures = {
-        **given.records[name].measures,
-        'distance': Measure(low, ('length', 'layer'), 'nats'),
-    }
-    one_below = dataclasses.replace(given.records[name], measures=measures)
-    found = draw(dataclasses.replace(given, records={**given.records, name: one_below})).claims
-    assert found[0].id == LIKE_T5 and found[0].verdict == 'undecided'
+    one = given.records['ALiBi/2']
+    below = with_records(given, **{'ALiBi/2': measuring(one, distance=0.1 * one['distance'])})
+    assert claims_of(KIND, below)[LIKE_T5].verdict == 'undecided'
 
 
 def test_two_seeds_are_one_pair_of_models() -> None:
@@ -94,24 +93,16 @@ def test_text_has_an_axis_of_window_lengths() -> None:
 
 def test_models_that_attend_alike_are_drawn_and_decide_nothing() -> None:
     given = distance_input()
-    records = {
-        name: dataclasses.replace(
-            r,
-            measures={
-                **r.measures, 'distance': Measure(0 * r['distance'], ('length', 'layer'), '')
-            },
-        )
-        for name, r in given.records.items()
-    }  # fmt: skip
-    found = draw(dataclasses.replace(given, records=records)).claims
-    assert found[0].measured == {'missing': 'T5 is at a distance of 0'}
+    alike = {name: measuring(r, distance=0 * r['distance']) for name, r in given.records.items()}
+    found = claims_of(KIND, with_records(given, **alike))
+    assert found[LIKE_T5].measured == {'missing': 'T5 is at a distance of 0'}
 
 
 def test_records_that_do_not_belong_together_are_refused() -> None:
     given = INPUTS['attention_distance']
     other = distance_input(task='scan').records['T5/2']
     with pytest.raises(ValueError, match="the seeds of 'T5' differ in what is read"):
-        draw(dataclasses.replace(given, records={**given.records, 'T5/2': other}))
+        draw(with_records(given, **{'T5/2': other}))
     fewer = {name: r for name, r in given.records.items() if name != 'T5/2'}
     with pytest.raises(ValueError, match=r"'the T5' on 'rsc' has the seeds \['0', '1'\], others"):
         draw(dataclasses.replace(given, records=fewer))
@@ -124,11 +115,3 @@ def test_records_that_do_not_belong_together_are_refused() -> None:
     curve = {**given.options['curves'][0], 'paper': 'RoPE'}
     with pytest.raises(ValueError, match='paper must be one of'):
         KINDS['attention_distance'].required('f', {'curves': [curve]})
-    hollow = given.records['T5/0']
-    nan = {
-        **hollow.measures,
-        'distance': Measure(hollow['distance'] * np.nan, ('length', 'layer'), ''),
-    }
-    broken = dataclasses.replace(hollow, measures=nan)
-    with pytest.raises(ValueError, match='not finite'):
-        draw(dataclasses.replace(given, records={**given.records, 'T5/0': broken}))

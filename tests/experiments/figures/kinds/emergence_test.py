@@ -8,19 +8,13 @@ import numpy as np
 import pytest
 
 from experiments.figures import KINDS, draw
-from experiments.figures.base import FigureInput, FigureOutput
+from experiments.figures.base import FigureOutput
+from experiments.figures.given import FigureInput
 from tests.experiments.figures import synthetic
 
 
 def drawn(given: FigureInput | None = None) -> FigureOutput:
     return KINDS['emergence'].draw(given or synthetic.emergence_input())
-
-
-def changed(given: FigureInput, name: str, **facts) -> FigureInput:
-    """The same with other attributes of one record."""
-    record = given.records[name]
-    record = dataclasses.replace(record, attributes={**record.attributes, **facts})
-    return dataclasses.replace(given, records={**given.records, name: record})
 
 
 def test_rows_have_every_head_and_the_loss_of_both_ranges_at_every_step() -> None:
@@ -57,9 +51,7 @@ def test_steps_are_drawn_in_the_order_of_the_training() -> None:
 def test_of_several_seeds_the_first_is_shown_and_all_are_written() -> None:
     given = synthetic.emergence_input()
     records = {
-        f'{name}/seed{seed}': dataclasses.replace(
-            found, attributes={**found.attributes, 'seed': seed, 'run_id': f'run{seed}'}
-        )
+        f'{name}/seed{seed}': synthetic.stating(found, seed=seed, run_id=f'run{seed}')
         for name, found in given.records.items()
         for seed in (0, 1)
     }
@@ -70,10 +62,15 @@ def test_of_several_seeds_the_first_is_shown_and_all_are_written() -> None:
 
 def test_steps_of_two_runs_or_the_same_step_twice_are_refused() -> None:
     given = synthetic.emergence_input()
+
+    def changed(**facts) -> FigureInput:
+        one = synthetic.stating(given.records['NoPE_240'], **facts)
+        return synthetic.with_records(given, NoPE_240=one)
+
     with pytest.raises(ValueError, match=r"'emergence': the runs differ in 'run_id'"):
-        drawn(changed(given, 'NoPE_240', run_id='another'))
+        drawn(changed(run_id='another'))
     with pytest.raises(ValueError, match=r"two records of 'NoPE' are of the same step"):
-        drawn(changed(given, 'NoPE_240', step=24))
+        drawn(changed(step=24))
 
 
 def test_records_that_end_before_the_second_range_are_refused() -> None:

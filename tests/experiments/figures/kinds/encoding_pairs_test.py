@@ -11,10 +11,11 @@ import pytest
 from experiments.figures import KINDS, FigureInput
 from experiments.figures.read.encoding_tasks import pairs, released, scores
 from tests.experiments.figures.synthetic import (
-    ENCODING_TASKS,
-    INPUTS,
     encoding_curves,
     encoding_runs,
+    stating,
+    with_options,
+    with_records,
 )
 
 # Rotary, ALiBi, T5, APE, NoPE: NoPE is ahead by 0.1 of ALiBi on one task, behind it on the other.
@@ -29,8 +30,7 @@ def given(
 
 
 def compared(found: FigureInput) -> dict[tuple[str, str], pairs.Pair]:
-    every = [scores.read(found, curve) for curve in found.options['curves']]
-    some = pairs.pairs(scores.by_task(found, every), found.options['without'])
+    some = pairs.pairs(scores.read_all(found), found.options['without'])
     return {(pair.without, pair.told): pair for pair in some}
 
 
@@ -84,13 +84,10 @@ def test_the_claim_is_about_the_mean_of_tasks(alibi: float, verdict: str) -> Non
 
 def test_seeds_that_scatter_decide_nothing() -> None:
     found = given({'rsc': (0.2, 0.6, 0.5, 0.0, 0.7)}, spread=0.0)
-    records = dict(found.records)
     for seed, beyond in enumerate((0.2, 0.7, 0.75)):
-        old = records[f'rsc_1/{seed}']
-        records[f'rsc_1/{seed}'] = dataclasses.replace(
-            old, attributes=old.attributes | {'beyond': beyond}
-        )
-    (scattered,) = KINDS['encoding_pairs'].draw(dataclasses.replace(found, records=records)).claims
+        name = f'rsc_1/{seed}'
+        found = with_records(found, **{name: stating(found.records[name], beyond=beyond)})
+    (scattered,) = KINDS['encoding_pairs'].draw(found).claims
     assert scattered.verdict == 'undecided'
 
 
@@ -98,11 +95,7 @@ def test_a_missing_encoding_of_the_paper_is_named() -> None:
     tasks = {'rsc': TASKS['rsc']}
     found = given(tasks)
     curves = [c | {'paper': ''} if c['paper'] == 'APE' else c for c in found.options['curves']]
-    (left,) = (
-        KINDS['encoding_pairs']
-        .draw(dataclasses.replace(found, options={'curves': curves, 'without': ('NoPE',)}))
-        .claims
-    )
+    (left,) = KINDS['encoding_pairs'].draw(with_options(found, curves=curves)).claims
     assert left.verdict == 'not measured' and 'APE' in left.measured['missing']
 
 
@@ -112,10 +105,3 @@ def test_a_missing_encoding_of_the_paper_is_named() -> None:
 def test_labels_that_no_curve_has_are_refused(without: tuple[str, ...]) -> None:
     with pytest.raises(ValueError, match=r'accepted: some of the labels .* and not all'):
         KINDS['encoding_pairs'].required('f', dict(given(without=without).options))
-
-
-def test_without_must_be_given() -> None:
-    figure = INPUTS['encoding_pairs']
-    with pytest.raises(ValueError, match="options must give 'without'"):
-        KINDS['encoding_pairs'].required('f', {'curves': encoding_curves(ENCODING_TASKS)})
-    assert figure.options['without']

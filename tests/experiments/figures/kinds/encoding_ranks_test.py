@@ -9,19 +9,26 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.figures import KINDS, FigureInput
+from experiments.figures import KINDS, Claim, FigureInput
 from experiments.figures.kinds.encoding_tasks import written
 from experiments.figures.read.encoding_tasks import pairs, ranks, released, scores
-from experiments.figures.read.encoding_tasks.scores import Score
 from tests.experiments.figures.synthetic import (
     ENCODING_TASKS,
     INPUTS,
+    claims_of,
     encoding_curves,
     encoding_runs,
     exact_match_records,
+    stating,
+    with_options,
+    with_records,
 )
 
+KIND = 'encoding_ranks'
+draw = KINDS[KIND].draw
+read = scores.read_all
 # Rotary, ALiBi, T5, APE, NoPE, as everywhere below.
+ONE = {'rsc': (0.2, 0.4, 0.6, 0.0, 0.8)}
 PAPERS_ORDER = {'rsc': (0.2, 0.4, 0.6, 0.0, 0.8), 'mc': (0.1, 0.3, 0.5, 0.0, 0.9)}
 
 
@@ -29,13 +36,8 @@ def given(tasks: Mapping[str, Any] = ENCODING_TASKS, seeds: int = 3, **more: Any
     return FigureInput('f', encoding_runs(seeds, tasks, **more), {'curves': encoding_curves(tasks)})
 
 
-def claims(tasks: Mapping[str, Any], seeds: int = 3, **more: Any) -> dict[str, Any]:
-    return {c.id: c for c in KINDS['encoding_ranks'].draw(given(tasks, seeds, **more)).claims}
-
-
-def read(found: FigureInput) -> dict[str, list[Score]]:
-    every = [scores.read(found, curve) for curve in found.options['curves']]
-    return scores.by_task(found, every)
+def claims(tasks: Mapping[str, Any], seeds: int = 3, **more: Any) -> dict[str, Claim]:
+    return claims_of(KIND, given(tasks, seeds, **more))
 
 
 def test_ranks_are_by_accuracy_beyond_l_and_their_reciprocals_are_averaged() -> None:
@@ -92,10 +94,10 @@ def test_released_accuracies_by_length_stand_beside_models_of_the_same_training_
 
 
 def test_released_lines_are_dotted_and_in_the_legend_and_the_rows() -> None:
-    plain = KINDS['encoding_ranks'].draw(given({'rsc': (0.5,) * 5}))
+    plain = draw(given({'rsc': (0.5,) * 5}))
     assert 'Dotted' not in plain.caption and {row['released'] for row in plain.rows} == {None}
     found = given({'rsc': (0.5,) * 5}, longest=20)
-    drawn = KINDS['encoding_ranks'].draw(found)
+    drawn = draw(found)
     assert f'Dotted (rsc): {released.SOURCE}' in drawn.caption
     dotted = [x for x in drawn.figure.axes[1].lines if x.get_linestyle() == '--']
     assert len(dotted) == 5 and all(len(x.get_xdata()) == 39 for x in dotted)
@@ -107,7 +109,7 @@ def test_released_lines_are_dotted_and_in_the_legend_and_the_rows() -> None:
 
 def test_a_row_is_a_record_and_a_length() -> None:
     figure = INPUTS['encoding_ranks']
-    rows = KINDS['encoding_ranks'].draw(figure).rows
+    rows = draw(figure).rows
     assert len(rows) == 3 * 5 * 3 * 7
     for row in rows:
         records = figure.records[row['record']]
@@ -166,10 +168,9 @@ def test_a_claim_fails_where_the_numbers_contradict_it(
 
 
 def test_seeds_that_disagree_decide_nothing() -> None:
-    figure = given({'rsc': (0.2, 0.4, 0.6, 0.0, 0.8)}, seeds=2)
+    figure = given(ONE, seeds=2)
     worse = exact_match_records(0.3, seed=1, run_id='rsc-4-1')
-    figure = dataclasses.replace(figure, records={**figure.records, 'rsc_4/1': worse})
-    found = {c.id: c for c in KINDS['encoding_ranks'].draw(figure).claims}
+    found = claims_of(KIND, with_records(figure, **{'rsc_4/1': worse}))
     assert found['nope_ranks_first'].verdict == 'undecided'
     assert found['nope_copies_longest'].verdict == 'undecided'
 
@@ -206,23 +207,20 @@ def test_the_order_of_equal_accuracies_decides_nothing(
 
 
 def test_tasks_that_were_not_learned_are_told() -> None:
-    figure = given({'rsc': (0.2, 0.4, 0.6, 0.0, 0.8)}, seeds=2)
+    figure = given(ONE, seeds=2)
     poor = {
         f'rsc_0/{s}': exact_match_records(0.2, 0.5, seed=s, run_id=f'rsc-0-{s}') for s in (0, 1)
     }
-    figure = dataclasses.replace(figure, records={**figure.records, **poor})
-    found = {c.id: c for c in KINDS['encoding_ranks'].draw(figure).claims}
+    found = claims_of(KIND, with_records(figure, **poor))
     assert found['all_solve_inside'].verdict == 'does not hold'
     assert found['all_solve_inside'].headline.startswith('lowest accuracy inside L, rotary on rsc')
 
 
 def test_examples_beyond_the_limit_are_told_of() -> None:
-    figure = given({'rsc': (0.2, 0.4, 0.6, 0.0, 0.8)})
-    assert 'beyond the limit' not in KINDS['encoding_ranks'].draw(figure).caption
-    one = figure.records['rsc_4/1']
-    long = dataclasses.replace(one, attributes={**one.attributes, 'too_long': 3})
-    figure = dataclasses.replace(figure, records={**figure.records, 'rsc_4/1': long})
-    assert 'count as wrong: 3.' in KINDS['encoding_ranks'].draw(figure).caption
+    figure = given(ONE)
+    assert 'beyond the limit' not in draw(figure).caption
+    long = stating(figure.records['rsc_4/1'], too_long=3)
+    assert 'count as wrong: 3.' in draw(with_records(figure, **{'rsc_4/1': long})).caption
 
 
 def test_a_task_that_the_paper_does_not_solve_counts_not() -> None:
@@ -233,41 +231,35 @@ def test_a_task_that_the_paper_does_not_solve_counts_not() -> None:
         for e in range(5)
         for s in (0, 1)
     }
-    figure = dataclasses.replace(figure, records={**figure.records, **poor})
-    found = {c.id: c for c in KINDS['encoding_ranks'].draw(figure).claims}
+    found = claims_of(KIND, with_records(figure, **poor))
     assert found['all_solve_inside'].verdict == 'holds'
 
 
 def test_an_encoding_that_is_missing_leaves_its_claims_open() -> None:
-    figure = given({'rsc': (0.2, 0.4, 0.6, 0.0, 0.8)})
+    figure = given(ONE)
     curves = [c for c in figure.options['curves'] if c['paper'] != 'T5']
-    output = KINDS['encoding_ranks'].draw(dataclasses.replace(figure, options={'curves': curves}))
-    found = {c.id: c.verdict for c in output.claims}
+    found = {c.id: c.verdict for c in draw(with_options(figure, curves=curves)).claims}
     assert found.pop('all_solve_inside') == 'holds'
     assert set(found.values()) == {'not measured'}
 
 
 def test_an_encoding_of_ours_changes_no_rank_of_the_paper_s_claims() -> None:
-    figure = given({'rsc': (0.2, 0.4, 0.6, 0.0, 0.8)})
+    figure = given(ONE)
     best = {f'mine/{s}': exact_match_records(1.0, seed=s, run_id=f'm-{s}') for s in range(3)}
     curves = [*figure.options['curves'], {'group': 'mine', 'label': 'hybrid'}]
-    output = KINDS['encoding_ranks'].draw(
-        dataclasses.replace(figure, records={**figure.records, **best}, options={'curves': curves})
-    )
+    output = draw(with_options(with_records(figure, **best), curves=curves))
     assert {c.id: c.verdict for c in output.claims}['nope_ranks_first'] == 'holds'
     ours = [row for row in output.rows if row['label'] == 'hybrid']
     assert {row['reciprocal_rank'] for row in ours} == {1.0}
 
 
 def test_ranks_among_other_encodings_stand_beside_no_released_ones() -> None:
-    figure = given({'rsc': (0.2, 0.4, 0.6, 0.0, 0.8)})
-    alone = KINDS['encoding_ranks'].draw(figure)
+    figure = given(ONE)
+    alone = draw(figure)
     assert 'of the 5 encodings' in alone.caption and 'diamonds' in alone.caption
     poor = {f'mine/{s}': exact_match_records(0.1, 0.5, seed=s, run_id=f'm-{s}') for s in range(3)}
     curves = [*figure.options['curves'], {'group': 'mine', 'label': 'hybrid'}]
-    output = KINDS['encoding_ranks'].draw(
-        dataclasses.replace(figure, records={**figure.records, **poor}, options={'curves': curves})
-    )
+    output = draw(with_options(with_records(figure, **poor), curves=curves))
     assert 'of the 6 encodings' in output.caption and 'diamonds' not in output.caption
     ranked, accuracies = output.markdown.split('Accuracy beyond L')
     assert '(0.69)' in alone.markdown and '(0.69)' not in ranked and '(0.99, L = 20)' in accuracies
@@ -281,7 +273,6 @@ def test_ranks_among_other_encodings_stand_beside_no_released_ones() -> None:
     'change, message',
     [
         ({'paper': 'RoPE'}, r"paper must be one of .* got 'RoPE'"),
-        ({'role': 'x'}, r"unknown key 'role' in curves"),
         ({'label': ''}, r"curves must give 'label'"),
     ],
 )
@@ -295,19 +286,15 @@ def test_tasks_with_other_curves_or_seeds_are_refused() -> None:
     figure = given(seeds=2)
     fewer = dataclasses.replace(figure, options={'curves': encoding_curves()[:-1]})
     with pytest.raises(ValueError, match="'scan' has the curves"):
-        KINDS['encoding_ranks'].draw(fewer)
+        draw(fewer)
     gone = {name: r for name, r in figure.records.items() if name != 'rdc_1/1'}
     with pytest.raises(ValueError, match=r"'ALiBi' on 'rdc' has the seeds \['0'\]"):
-        KINDS['encoding_ranks'].draw(dataclasses.replace(figure, records=gone))
+        draw(dataclasses.replace(figure, records=gone))
 
 
 def test_the_caption_has_the_steps_of_every_seed() -> None:
-    figure = given({'rsc': (0.2, 0.4, 0.6, 0.0, 0.8)})
-    name = 'rsc_4/1'
-    facts = figure.records[name].attributes
-    earlier = {**facts, 'step': 7, 'train_tokens': 800}
-    changed = dataclasses.replace(figure.records[name], attributes=earlier)
-    figure = dataclasses.replace(figure, records={**figure.records, name: changed})
-    assert (
-        f'trained for 7 to {facts["step"]:,} steps' in KINDS['encoding_ranks'].draw(figure).caption
-    )
+    figure = given(ONE)
+    one = figure.records['rsc_4/1']
+    earlier = {'rsc_4/1': stating(one, step=7, train_tokens=800)}
+    caption = draw(with_records(figure, **earlier)).caption
+    assert f'trained for 7 to {one.attributes["step"]:,} steps' in caption

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
-from experiments.figures import KINDS, FigureInput, draw, write
+from experiments.figures import KINDS, FigureInput, draw
 from experiments.figures.claims import extension
 from experiments.figures.claims.decide import decide
 from experiments.figures.read import position_curve
 from tests.experiments.figures import synthetic
-from tests.experiments.figures.synthetic import INPUTS, column, rows_of
+from tests.experiments.figures.synthetic import INPUTS
 
 OPTIONS = {'before': 'original', 'after': 'extended'}
 
@@ -23,18 +22,6 @@ def claims(before, after, uniform=None):
     drawn = {'before': before, 'uniform': uniform, 'after': after}
     curves = {role: curve(role, **facts) for role, facts in drawn.items() if facts is not None}
     return decide(extension.RULES, curves)
-
-
-def test_rows_are_the_records(tmp_path):
-    given = INPUTS['extension']
-    write(KINDS['extension'].draw(given), tmp_path)
-    rows = rows_of(tmp_path / 'extended.csv')
-    assert [r['role'] for r in rows[::256]] == ['before', 'uniform', 'after']
-    for name, records in given.records.items():
-        mine = [row for row in rows if row['record'] == name]
-        np.testing.assert_array_equal(column(mine, 'loss_nats'), records['loss'])
-        np.testing.assert_array_equal(column(mine, 'position'), np.arange(1, 257))
-        np.testing.assert_allclose(column(mine, 'bound_bits'), np.log2(np.arange(1, 257)))
 
 
 def test_the_uniform_multiplier_is_optional():

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
-import itertools
-
 import numpy as np
 import pytest
 from matplotlib import colormaps
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgba
-from matplotlib.text import Annotation, Text
-from matplotlib.transforms import Bbox
+from matplotlib.text import Annotation
 
 from experiments.figures import KINDS, FigureInput
 from experiments.figures.kinds import frontier
 from experiments.figures.look import style
-from nope.records import Measure
 from tests.experiments.figures import synthetic
 from tests.experiments.figures.synthetic import FOUR, FRONTIER, INPUTS, key_records, length_records
 
@@ -37,9 +31,7 @@ def figure_of(losses, keys=FAR, four=(1.0,) * 5, **options):
             facts = {'train_length': 128, 'run_id': f'{name}-{seed}', 'seed': seed}
             loss = np.append(np.linspace(first, last, 7), (last, last))
             records = length_records(loss, multiples=synthetic.FAR, **facts)
-            exact = Measure(loss, ('length',), 'nats')
-            measures = {**records.measures, 'loss_window': exact}
-            runs[f'{name}/{seed}'] = dataclasses.replace(records, measures=measures)
+            runs[f'{name}/{seed}'] = synthetic.measuring(records, loss_window=loss)
             runs[f'{name}_keys/{seed}'] = key_records(keys, **facts)
             runs[f'{name}_four/{seed}'] = key_records(four, **facts, **FOUR)
         points.append({'label': name, 'loss': name, 'keys': f'{name}_keys', 'four': f'{name}_four'})
@@ -76,61 +68,34 @@ def test_another_multiple_of_l_is_drawn():
     assert row['share_of_keys_at_times'] == 1
 
 
-def test_points_lie_at_their_losses_in_the_colour_of_their_keys():
+def numbers_of(axes):
+    return [int(t.get_text()) for t in axes.texts if isinstance(t, Annotation)]
+
+
+def test_points_lie_at_their_losses_in_the_colour_of_their_keys_and_the_legend_names_them():
     output = drawn()
-    for dot, (label, (_, _, share)) in zip(
-        output.figure.axes[0].collections, FRONTIER.items(), strict=True
+    dots = [line for line in output.figure.axes[0].lines if line.get_marker() == 'o']
+    names = [text.get_text() for text in output.figure.legends[0].get_texts()]
+    for number, (dot, (label, (_, _, share))) in enumerate(
+        zip(dots, FRONTIER.items(), strict=True), 1
     ):
         mine = [row for row in output.rows if row['label'] == label]
         losses = [[row['loss_at_L_nats'], row['loss_at_times_nats']] for row in mine]
-        np.testing.assert_allclose(dot.get_offsets()[0], np.mean(losses, axis=0))
+        np.testing.assert_allclose(dot.get_xydata()[0], np.mean(losses, axis=0))
         color = style.GREY if share is None else colormaps[frontier.COLORS](share)
-        assert tuple(dot.get_facecolors()[0]) == pytest.approx(to_rgba(color))
-
-
-def notes_of(axes):
-    return [t for t in axes.texts if isinstance(t, Annotation)]
-
-
-@pytest.mark.parametrize('seeds', [1, 3])
-def test_every_point_is_labelled_once_and_no_label_covers_another_or_a_point(seeds):
-    figure = drawn(synthetic.frontier_runs(seeds)).figure
-    renderer = FigureCanvasAgg(figure).get_renderer()
-    figure.draw_without_rendering()
-    panels = figure.axes[:2]
-    words = [' '.join(note.get_text().split()) for axes in panels for note in notes_of(axes)]
-    assert sorted(words) == sorted(FRONTIER)
-    for axes in panels:
-        boxes = [Text.get_window_extent(note, renderer) for note in notes_of(axes)]
-        assert not any(a.overlaps(b) for a, b in itertools.combinations(boxes, 2))
-        dots = np.concatenate([dot.get_offsets() for dot in axes.collections])
-        centres = axes.transData.transform(dots)
-        assert not any(box.contains(*centre) for box in boxes for centre in centres)
-
-
-def test_no_label_covers_a_whisker_where_there_is_room():
-    points = synthetic.FRONTIER_POINTS[:3]
-    figure = drawn(synthetic.frontier_runs(3), points=points, roles={}).figure
-    renderer = FigureCanvasAgg(figure).get_renderer()
-    figure.draw_without_rendering()
-    panels = [axes for axes in figure.axes if notes_of(axes)]
-    assert panels
-    for axes in panels:
-        boxes = [Text.get_window_extent(note, renderer) for note in notes_of(axes)]
-        lines = [line.get_xydata() for line in axes.lines if line.get_transform() == axes.transData]
-        level = [ends for ends in lines if len(ends) == 2 and 0 in np.ptp(ends, axis=0)]
-        whiskers = [Bbox(axes.transData.transform(ends)) for ends in level]
-        assert len(whiskers) == 6
-        assert not any(line.padded(0.5).overlaps(box) for line in whiskers for box in boxes)
+        assert to_rgba(dot.get_color()) == pytest.approx(to_rgba(color))
+        assert names[number - 1] == f'{number}  {label}'
 
 
 def test_methods_near_the_lowest_loss_have_a_panel_where_others_hide_them():
     figure = drawn().figure
     assert len(figure.axes) == 3  # and the bar
-    near = {' '.join(note.get_text().split()) for note in notes_of(figure.axes[1])}
-    assert near == {name for name, (_, last, _) in FRONTIER.items() if last < 1.319 + frontier.NEAR}
+    losses = enumerate(FRONTIER.values(), 1)
+    near = {number for number, (_, last, _) in losses if last < 1.319 + frontier.NEAR}
+    far = set(range(1, len(FRONTIER) + 1)) - near
+    assert [sorted(numbers_of(axes)) for axes in figure.axes[:2]] == [sorted(far), sorted(near)]
     alike = figure_of({'split': [(1.3, 1.3)], 'rotary': [(1.31, 1.32)]}).figure
-    assert len(alike.axes) == 2
+    assert len(alike.axes) == 2 and sorted(numbers_of(alike.axes[0])) == [1, 2]
     apart = figure_of({'split': [(1.3, 1.3)], 'rotary': [(1.3, 3.0)]}).figure
     assert len(apart.axes) == 2
 
@@ -141,7 +106,7 @@ def test_whiskers_reach_from_the_smallest_to_the_largest_seed():
     np.testing.assert_allclose(across.get_xdata(), [1.2, 1.3])
     np.testing.assert_allclose(up.get_ydata(), [1.4, 1.5])
     one = figure_of({'split': [(1.3, 1.4)], 'rotary': [(1.3, 3.0)]})
-    assert len(one.figure.axes[0].lines) == 1  # where nothing is lost
+    assert len(one.figure.axes[0].lines) == 3  # two points, and where nothing is lost
     assert 'whiskers' in output.caption and 'One seed each.' in one.caption
 
 
@@ -192,8 +157,7 @@ def test_roles_and_groups_that_are_missing_leave_claims_undecided():
 
 def test_what_makes_no_point_is_refused():
     runs = synthetic.frontier_runs(1)
-    other = {**runs['p1_keys/seed0'].attributes, 'run_id': 'another'}
-    changed = dataclasses.replace(runs['p1_keys/seed0'], attributes=other)
+    changed = synthetic.stating(runs['p1_keys/seed0'], run_id='another')
     with pytest.raises(ValueError, match="'p1_loss' and 'p1_keys' are of different runs"):
         drawn(runs | {'p1_keys/seed0': changed})
     with pytest.raises(ValueError, match=r"'p0_loss' was measured at .* L, not at 64 L"):

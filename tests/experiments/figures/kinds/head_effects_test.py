@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 
@@ -98,17 +96,16 @@ def test_numbers_are_of_all_seeds():
     ]  # fmt: skip
 
 
-def test_a_missing_record_is_named():
-    runs = {k: v for k, v in synthetic.effect_runs(2).items() if not k.startswith('2.2_keys/')}
-    with pytest.raises(ValueError, match=r"'2\.2_keys/'.*is missing"):
-        drawn(runs)
+def test_without_the_seeds_apart_several_are_refused():
+    given = FigureInput('f', synthetic.effect_runs(2), synthetic.effect_options())
+    with pytest.raises(ValueError, match=r"'f': heads are those of one seed, got \['seed0', 's"):
+        figures.KINDS['head_effects'].draw(given)
 
 
 def test_records_must_say_which_heads_are_silenced():
     runs = synthetic.effect_runs(1)
     name = '0.0_loss/seed0'
-    facts = {k: v for k, v in runs[name].attributes.items() if k != 'silenced'}
-    runs[name] = dataclasses.replace(runs[name], attributes=facts)
+    runs[name] = synthetic.stating(runs[name], silenced=None)
     with pytest.raises(ValueError, match=r"records of 'without 0\.0' must be of a model with the"):
         drawn(runs)
     options = synthetic.effect_options()

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 
 from experiments.figures import KINDS, FigureInput
 from tests.experiments.figures import synthetic
-from tests.experiments.figures.synthetic import FOUR, INPUTS, KEYS, column, key_records
+from tests.experiments.figures.synthetic import FOUR, INPUTS, KEYS, claims_of, column, key_records
 
 OPTIONS = INPUTS['key_curves'].options
 
@@ -25,8 +23,7 @@ def claims(far, four=(1.0,) * 5, **facts):
     runs |= {f'four/{seed}': key_records(four, seed, **FOUR | facts) for seed in range(len(far))}
     roles = {'split': 'far', 'split_four': 'four'}
     options = {'curves': [{'group': 'far'}, {'group': 'four'}], 'roles': roles}
-    found = KINDS['key_curves'].draw(FigureInput('f', runs, options)).claims
-    return {claim.id: claim for claim in found}
+    return claims_of('key_curves', FigureInput('f', runs, options))
 
 
 def test_rows_are_the_records():
@@ -107,8 +104,7 @@ def test_curves_may_end_at_different_lengths_but_seeds_and_prompts_agree():
         drawn(runs)
     for changed in ({'tests': 5}, {'needles': 4}, {'template': 'paper'}):
         runs = synthetic.key_runs(2)
-        facts = {**runs['nope/seed1'].attributes, **changed}
-        runs['nope/seed1'] = dataclasses.replace(runs['nope/seed1'], attributes=facts)
+        runs['nope/seed1'] = synthetic.stating(runs['nope/seed1'], **changed)
         with pytest.raises(ValueError, match="seeds of 'nope' differ in their prompts"):
             drawn(runs)
     runs = synthetic.key_runs(1)

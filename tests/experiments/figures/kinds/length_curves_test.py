@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 
-from experiments.figures import KINDS, FigureInput, write
-from nope.records import Measure, Records
+from experiments.figures import KINDS, FigureInput
+from nope.records import Records
 from tests.experiments.figures import synthetic
-from tests.experiments.figures.synthetic import INPUTS, column, rows_of
+from tests.experiments.figures.synthetic import INPUTS
 
 OPTIONS = INPUTS['length_curves'].options
 
@@ -19,27 +17,13 @@ def claims(runs, **options):
     return KINDS['length_curves'].draw(FigureInput('f', runs, {**OPTIONS, **options})).claims
 
 
-def test_length_rows_are_the_records(tmp_path):
-    given = INPUTS['length_curves']
-    write(KINDS['length_curves'].draw(given), tmp_path)
-    rows = rows_of(tmp_path / 'fig_dynamic.csv')
-    for name, records in given.records.items():
-        mine = [row for row in rows if row['record'] == name]
-        np.testing.assert_array_equal(column(mine, 'loss_window_nats'), records['loss_window'])
-        np.testing.assert_array_equal(column(mine, 'loss_tail_nats'), records['loss_tail'])
-        np.testing.assert_array_equal(column(mine, 'length_over_L'), synthetic.MULTIPLES)
-
-
 def shifted(runs, prefix, amount, index):
     """`runs` with the window loss of the records below `prefix` raised at one length."""
     changed = dict(runs)
     for name in [n for n in runs if n.startswith(prefix)]:
         loss = runs[name]['loss_window'].copy()
         loss[index] += amount
-        measure = Measure(loss, ('length',), 'nats')
-        changed[name] = dataclasses.replace(
-            runs[name], measures={**runs[name].measures, 'loss_window': measure}
-        )
+        changed[name] = synthetic.measuring(runs[name], loss_window=loss)
     return changed
 
 
@@ -98,16 +82,14 @@ def test_curves_of_other_windows_are_not_ranked():
     runs = synthetic.length_runs(1)
     name = next(name for name in runs if name.startswith('headscale_4x/'))
     measured = {**runs[name].attributes['measured_on'], 'how': 'test split, packed'}
-    facts = {**runs[name].attributes, 'measured_on': measured}
-    runs[name] = dataclasses.replace(runs[name], attributes=facts)
+    runs[name] = synthetic.stating(runs[name], measured_on=measured)
     (lowest,) = [claim for claim in claims(runs) if claim.id == 'lowest']
     assert lowest.measured == {'missing': 'curves were measured on different windows'}
 
 
 def test_a_search_at_another_length_than_its_role_says_is_refused():
     runs = synthetic.length_runs(1)
-    facts = {**runs['headscale_8x/seed0'].attributes, 'searched_length': 256}
-    runs['headscale_8x/seed0'] = dataclasses.replace(runs['headscale_8x/seed0'], attributes=facts)
+    runs['headscale_8x/seed0'] = synthetic.stating(runs['headscale_8x/seed0'], searched_length=256)
     with pytest.raises(ValueError, match=r"say 8 L of 'headscale_8x/seed0', whose searched_length"):
         claims(runs)
     runs['headscale_8x/seed0'].attributes['searched_length'] = 512

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 
 from experiments.figures import KINDS
-from experiments.figures.base import FigureInput, FigureOutput
+from experiments.figures.base import FigureOutput
+from experiments.figures.given import FigureInput
 from tests.experiments.figures import synthetic
 
 
@@ -28,9 +27,8 @@ def test_the_effective_length_is_read_by_three_rules() -> None:
 
 def test_a_loss_that_ends_inside_the_training_length_decides_nothing() -> None:
     given = synthetic.ruler_input()
-    records = {name: found for name, found in given.records.items() if name != 'before_loss'}
-    records['before_loss'] = synthetic.positions_records(length=48)
-    (claim,) = drawn(dataclasses.replace(given, records=records)).claims
+    short = synthetic.positions_records(length=48)
+    (claim,) = drawn(synthetic.with_records(given, before_loss=short)).claims
     assert claim.measured['as it is']['loss'] == 'not measured'
 
 
@@ -40,9 +38,8 @@ def test_a_loss_that_ends_inside_the_training_length_decides_nothing() -> None:
 def test_the_ends_of_what_was_measured_are_told(averages: tuple[int, ...], said: str) -> None:
     given = synthetic.ruler_input(after=averages)
     if averages[0] < 85.6:  # the first length that fails ends it
-        facts = given.records['after'].attributes | {'effective_length': 0}
-        after = dataclasses.replace(given.records['after'], attributes=facts)
-        given = dataclasses.replace(given, records={**given.records, 'after': after})
+        after = synthetic.stating(given.records['after'], effective_length=0)
+        given = synthetic.with_records(given, after=after)
     (claim,) = drawn(given).claims
     assert claim.measured['scaled']['score above 85.6'] == said
 
@@ -77,4 +74,4 @@ def test_panels_of_other_lengths_are_refused() -> None:
     given = synthetic.ruler_input()
     other = synthetic.ruler_records((90, 80, 70), lengths=(128, 256, 1024))
     with pytest.raises(ValueError, match="'scaled' has other tasks or lengths than 'as it is'"):
-        drawn(dataclasses.replace(given, records={**given.records, 'after': other}))
+        drawn(synthetic.with_records(given, after=other))

@@ -11,31 +11,32 @@ import pytest
 from matplotlib import colors as mpl_colors
 
 from experiments.figures import KINDS
-from experiments.figures.base import Claim, FigureInput
+from experiments.figures.claims.decided import Decided as Claim
+from experiments.figures.given import FigureInput
 from experiments.figures.kinds.scratchpads import written
 from experiments.figures.read.scratchpads import bars, formats
 from tests.experiments.figures.synthetic import (
     INPUTS,
     SCRATCHPADS,
+    claims_of,
     exact_match_records,
     scratchpad_input,
+    stating,
+    with_options,
+    with_records,
 )
 
+draw = KINDS['scratchpad_bars'].draw
 EQUAL = {'parity': {'none': (0.0,) * 5, 'full': (0.0,) * 5, 'minimal': (0.0,) * 5}}
 
 
 def claims(given: FigureInput) -> dict[str, Claim]:
-    return {claim.id: claim for claim in KINDS['scratchpad_bars'].draw(given).claims}
+    return claims_of('scratchpad_bars', given)
 
 
 def changed(task: str, **more: tuple[float, ...]) -> Mapping[str, Any]:
     """SCRATCHPADS with other accuracies of some formats of a task."""
     return {**SCRATCHPADS, task: {**SCRATCHPADS[task], **more}}
-
-
-def replaced(given: FigureInput, name: str, **more: Any) -> FigureInput:
-    records = exact_match_records(0.5, **more)
-    return dataclasses.replace(given, records={**given.records, name: records})
 
 
 def test_formats_are_ranked_by_accuracy_beyond_l_for_every_encoding_and_seed() -> None:
@@ -79,9 +80,7 @@ def test_an_encoding_has_one_colour_whichever_a_task_has() -> None:
         c for c in given.options['curves']
         if not c['group'].startswith('addition') or c['paper'] in ('ALiBi', 'NoPE')
     ]  # fmt: skip
-    figure = (
-        KINDS['scratchpad_bars'].draw(dataclasses.replace(given, options={'curves': curves})).figure
-    )
+    figure = draw(with_options(given, curves=curves)).figure
     entries = {
         text.get_text(): line.get_color()
         for legend in figure.legends
@@ -102,7 +101,7 @@ def test_an_encoding_has_one_colour_whichever_a_task_has() -> None:
 @pytest.mark.parametrize('names', [('none', 'full', 'minimal'), tuple(formats.WORDS)])
 def test_ranks_of_the_paper_stand_beside_those_among_as_many_formats(names: tuple) -> None:
     values = {name: (0.1 * f,) * 5 for f, name in enumerate(names)}
-    figure = KINDS['scratchpad_bars'].draw(scratchpad_input(tasks={'parity': values})).figure
+    figure = draw(scratchpad_input(tasks={'parity': values})).figure
     diamonds = [line for line in figure.axes[0].lines if line.get_marker() == 'D']
     assert bool(diamonds) == (len(names) == 8)
 
@@ -151,13 +150,13 @@ def test_seeds_that_disagree_decide_nothing() -> None:
     for e in range(5):
         name = f'addition_full_{e}/1'
         worse = exact_match_records(0.0, task='addition', seed=1, run_id=name, scratchpad='full')
-        given = dataclasses.replace(given, records={**given.records, name: worse})
+        given = with_records(given, **{name: worse})
     assert claims(given)['pad_helps_addition'].verdict == 'undecided'
 
 
 def test_a_row_is_a_record() -> None:
     given = INPUTS['scratchpad_bars']
-    rows = KINDS['scratchpad_bars'].draw(given).rows
+    rows = draw(given).rows
     assert len(rows) == 2 * 3 * 5 * 3
     for row in rows:
         records = given.records[row['record']]
@@ -179,8 +178,8 @@ def test_formats_are_ranked_by_encoding_over_the_tasks_that_have_both() -> None:
     given = scratchpad_input(tasks={'parity': first, 'addition': second}, spread=0.0)
     chosen = [c for c in given.options['curves'] if not c['group'].startswith('addition_')
               or not c['group'].endswith('_0')]  # fmt: skip
-    drawn = KINDS['scratchpad_bars'].draw(dataclasses.replace(given, options={'curves': chosen}))
-    found = bars.read(dataclasses.replace(given, options={'curves': chosen}))
+    given = with_options(given, curves=chosen)
+    drawn, found = draw(given), bars.read(given)
     labels = [c['label'] for c in chosen if c['group'].startswith('parity_none')]
     ranks = {
         (label, name): bars.by_encoding(found.values(), label, name)
@@ -208,45 +207,30 @@ def test_tables_have_the_released_numbers() -> None:
 
 def test_records_without_a_word_on_scratchpads_have_none() -> None:
     given = scratchpad_input(seeds=1)
-    silent = {}
-    for name, records in given.records.items():
-        facts = {k: v for k, v in records.attributes.items() if k != 'scratchpad' or v != 'none'}
-        silent[name] = dataclasses.replace(records, attributes=facts)
-    found = bars.read(dataclasses.replace(given, records=silent))
+    silent = {
+        name: stating(records, scratchpad=None)
+        for name, records in given.records.items()
+        if records.attributes['scratchpad'] == 'none'
+    }
+    found = bars.read(with_records(given, **silent))
     assert found['parity'].formats == ('none', 'full', 'minimal')
 
 
 def test_formats_with_other_encodings_seeds_or_scratchpads_are_refused() -> None:
     given = scratchpad_input(seeds=2)
-    fewer = dataclasses.replace(given, options={'curves': given.options['curves'][:-1]})
+    fewer = with_options(given, curves=given.options['curves'][:-1])
     with pytest.raises(ValueError, match=r"'parity, minimal' has the curves"):
-        KINDS['scratchpad_bars'].draw(fewer)
+        draw(fewer)
     last = given.options['curves'][-1]
     again = {f'again/{s}': given.records[f'{last["group"]}/{s}'] for s in (0, 1)}
-    options = {'curves': [*given.options['curves'], last | {'group': 'again'}]}
+    twice = [*given.options['curves'], last | {'group': 'again'}]
     with pytest.raises(ValueError, match='none twice'):
-        KINDS['scratchpad_bars'].draw(
-            dataclasses.replace(given, records={**given.records, **again}, options=options)
-        )
+        draw(with_options(with_records(given, **again), curves=twice))
     gone = {name: r for name, r in given.records.items() if name != 'parity_full_1/1'}
     with pytest.raises(
         ValueError, match=r"'ALiBi' on 'parity' with the format 'full' has the seeds"
     ):
-        KINDS['scratchpad_bars'].draw(dataclasses.replace(given, records=gone))
-    mixed = replaced(given, 'parity_full_1/1', task='parity', scratchpad='minimal', seed=1)
+        draw(dataclasses.replace(given, records=gone))
+    mixed = exact_match_records(0.5, task='parity', scratchpad='minimal', seed=1)
     with pytest.raises(ValueError, match='differ in their scratchpad'):
-        KINDS['scratchpad_bars'].draw(mixed)
-
-
-@pytest.mark.parametrize(
-    ('change', 'message'),
-    [
-        ({'paper': 'RoPE'}, r"paper must be one of .* got 'RoPE'"),
-        ({'format': 'full'}, r"unknown key 'format' in curves"),
-        ({'label': ''}, r"curves must give 'label'"),
-    ],
-)
-def test_options_that_do_not_fit_are_refused(change: dict[str, str], message: str) -> None:
-    curves = INPUTS['scratchpad_bars'].options['curves']
-    with pytest.raises(ValueError, match=message):
-        KINDS['scratchpad_bars'].required('f', {'curves': [curves[0] | change, *curves[1:]]})
+        draw(with_records(given, **{'parity_full_1/1': mixed}))

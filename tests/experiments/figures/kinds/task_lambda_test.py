@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 
 from experiments.figures import KINDS
-from experiments.figures.base import Claim, FigureInput
+from experiments.figures.claims.decided import Decided as Claim
+from experiments.figures.given import FigureInput
 from tests.experiments.figures import synthetic
 
 
 def claim(given: FigureInput) -> Claim:
     (found,) = KINDS['task_lambda'].draw(given).claims
     return found
-
-
-def changed(given: FigureInput, **options: object) -> FigureInput:
-    return dataclasses.replace(given, options={**given.options, **options})
 
 
 @pytest.mark.parametrize(
@@ -36,12 +31,8 @@ def test_only_lengths_beyond_the_search_count() -> None:
     name = 'rsc_1/0'
     records = given.records[name]
     accuracy = np.where(records.coordinates['length'] > 6, 0.0, 1.0)  # L is 4
-    measures = {
-        **records.measures,
-        'accuracy': dataclasses.replace(records.measures['accuracy'], values=accuracy),
-    }
-    worse = dataclasses.replace(records, measures=measures)
-    found = claim(dataclasses.replace(given, records={**given.records, name: worse}))
+    worse = synthetic.measuring(records, accuracy=accuracy)
+    found = claim(synthetic.with_records(given, **{name: worse}))
     assert found.measured['HeadScale - NoPE']['mean'] == pytest.approx((-30 + 20 + 20) / 3)
     for row in KINDS['task_lambda'].draw(given).rows:
         assert row['longest'] == 4
@@ -57,20 +48,20 @@ def test_longer_examples_and_a_search_are_needed() -> None:
         claim(stating(given, 'rsc_1/0', longest_read=None))
     assert claim(stating(given, 'rsc_0/0', longest_read=None)) == claim(given)  # it has no search
     curves = [curve | {'role': 'other'} for curve in given.options['curves']]
-    assert claim(changed(given, curves=curves)).measured['missing'].startswith('there is no')
+    assert (
+        claim(synthetic.with_options(given, curves=curves))
+        .measured['missing']
+        .startswith('there is no')
+    )
 
 
 def stating(given: FigureInput, name: str, **facts: object) -> FigureInput:
-    one = given.records[name]
-    attributes = {k: v for k, v in {**one.attributes, **facts}.items() if v is not None}
-    records = {**given.records, name: dataclasses.replace(one, attributes=attributes)}
-    return dataclasses.replace(given, records=records)
+    return synthetic.with_records(given, **{name: synthetic.stating(given.records[name], **facts)})
 
 
 @pytest.mark.parametrize(
     ('options', 'message'),
     [
-        ({'until': 1.5}, "unknown key 'until'"),
         ({'curves': [{'group': 'a', 'label': 'b', 'role': 'first'}]}, "'first'"),
         (
             {

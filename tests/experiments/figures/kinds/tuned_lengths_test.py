@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
-from experiments.figures import KINDS, FigureInput, write
+from experiments.figures import KINDS, FigureInput
 from tests.experiments.figures import synthetic
-from tests.experiments.figures.synthetic import INPUTS, TUNED_PANELS, TUNED_ROLES, column, rows_of
+from tests.experiments.figures.synthetic import INPUTS, TUNED_PANELS, TUNED_ROLES
 
 BASE = {'group': 'rope', 'label': 'RoPE'}
 
@@ -24,16 +23,11 @@ def claims(changes=(), panels=TUNED_PANELS, roles=TUNED_ROLES):
     return KINDS['tuned_lengths'].draw(given).claims
 
 
-def test_rows_are_the_records(tmp_path):
-    given = INPUTS['tuned_lengths']
-    write(KINDS['tuned_lengths'].draw(given), tmp_path)
-    rows = rows_of(tmp_path / 'tuned.csv')
-    for name, records in given.records.items():
-        mine = [row for row in rows if row['record'] == name]
-        np.testing.assert_array_equal(column(mine, 'loss_window_nats'), records['loss_window'])
-    assert {r['panel'] for r in rows} == {'', 'fair: 200 steps', 'raw: 1,000 steps'}
-    assert {r['method'] for r in rows} == {'', 'PI', 'YaRN'}
-    assert {r['tuned_over_L'] for r in rows} == {'', '2.0', '4.0', '8.0'}
+def test_rows_name_panel_method_and_length():
+    rows = KINDS['tuned_lengths'].draw(INPUTS['tuned_lengths']).rows
+    assert {r['panel'] for r in rows} == {None, 'fair: 200 steps', 'raw: 1,000 steps'}
+    assert {r['method'] for r in rows} == {None, 'PI', 'YaRN'}
+    assert {r['tuned_over_L'] for r in rows} == {None, 2, 4, 8}
 
 
 def test_claims_hold_as_built():
@@ -95,13 +89,10 @@ def test_roles_are_of_methods_and_of_panels(role, name, noun):
 
 
 def test_a_tuning_at_another_length_than_the_options_say_is_refused():
-    given = INPUTS['tuned_lengths']
-    given.records['PI_raw_4/seed0'].attributes['tuned_length'] = 128
-    try:
-        with pytest.raises(ValueError, match=r"say 4 L of 'PI_raw_4/seed0', whose tuned_length"):
-            KINDS['tuned_lengths'].draw(given)
-    finally:
-        del given.records['PI_raw_4/seed0'].attributes['tuned_length']
+    given, name = INPUTS['tuned_lengths'], 'PI_raw_4/seed0'
+    other = synthetic.stating(given.records[name], tuned_length=128)
+    with pytest.raises(ValueError, match=r"say 4 L of 'PI_raw_4/seed0', whose tuned_length"):
+        KINDS['tuned_lengths'].draw(synthetic.with_records(given, **{name: other}))
 
 
 def test_the_tuned_length_must_be_measured():

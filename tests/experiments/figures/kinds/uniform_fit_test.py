@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 
 from experiments.figures import KINDS, FigureInput, write
-from nope.records import Measure
 from tests.experiments.figures import synthetic
 from tests.experiments.figures.synthetic import GRIDS, INPUTS, column, rows_of
 
@@ -25,34 +22,25 @@ def test_fit_rows_are_the_records_and_the_fit_is_that_of_the_records(tmp_path):
     assert float(rows[-1]['fit']) == pytest.approx(1 + 0.4 * np.log(4))
 
 
-def fit_claims(**changed):
-    records = synthetic.grid_records(**{'a': 0.35, **changed})
-    return KINDS['uniform_fit'].draw(
-        FigureInput('f', {'r': records}, {'panels': [{'record': 'r'}]})
-    )
+def drawn(**runs):
+    """A panel a record."""
+    options = {'panels': [{'record': name} for name in runs]}
+    return KINDS['uniform_fit'].draw(FigureInput('f', runs, options))
 
 
 def test_fit_claims_follow_the_numbers():
     holds = [(c.number, c.holds) for c in KINDS['uniform_fit'].draw(INPUTS['uniform_fit']).claims]
     assert holds == [(5, True), (5, True), (5, True), (6, True), (None, True)]
-    steep = [(c.number, c.holds) for c in fit_claims(a=0.61).claims]
+    steep = [(c.number, c.holds) for c in drawn(r=synthetic.grid_records(a=0.61)).claims]
     assert steep == [(5, True), (5, False), (5, None), (6, True), (None, True)]
 
 
 def test_a_grid_without_a_fit_is_refused_and_without_r2_does_not_hold():
     records = synthetic.grid_records()
-    options = {'panels': [{'record': 'r'}]}
-
-    def changed(**facts):
-        return FigureInput(
-            'f',
-            {'r': dataclasses.replace(records, attributes={**records.attributes, **facts})},
-            options,
-        )
-
     with pytest.raises(ValueError, match='there is no fit'):
-        KINDS['uniform_fit'].draw(changed(fit_a=None, fit_r2=None))
-    assert KINDS['uniform_fit'].draw(changed(fit_r2=None)).claims[0].holds is False
+        drawn(r=synthetic.stating(records, fit_a=None))
+    records.attributes['fit_r2'] = None
+    assert drawn(r=records).claims[0].holds is False
 
 
 @pytest.mark.parametrize(
@@ -68,17 +56,14 @@ def test_a_grid_without_a_fit_is_refused_and_without_r2_does_not_hold():
 def test_a_slope_grows_where_both_fits_explain_the_multipliers(late, r2, holds):
     early = synthetic.grid_records(a=0.3, train_tokens=10**6)
     more = synthetic.grid_records(a=late, train_tokens=10**7)
-    facts = {**early.attributes, 'fit_r2': r2}
-    grids = {'early': dataclasses.replace(early, attributes=facts), 'late': more}
-    given = FigureInput('f', grids, {'panels': [{'record': 'early'}, {'record': 'late'}]})
-    found = KINDS['uniform_fit'].draw(given).claims[2]
+    early.attributes['fit_r2'] = r2
+    found = drawn(early=early, late=more).claims[2]
     assert (found.id, found.holds) == ('fit_budget', holds)
 
 
 def test_imported_models_have_no_budget_to_compare():
     grids = {name: synthetic.grid_records(a=0.3, **synthetic.IMPORTED) for name in 'ab'}
-    given = FigureInput('f', grids, {'panels': [{'record': 'a'}, {'record': 'b'}]})
-    found = KINDS['uniform_fit'].draw(given).claims[2]
+    found = drawn(**grids).claims[2]
     assert (found.id, found.holds) == ('fit_budget', None)
     assert 'two known amounts of training' in found.measured['missing']
 
@@ -89,12 +74,6 @@ def test_imported_models_have_no_budget_to_compare():
 def test_the_best_multiplier_keeps_the_loss_flat_or_does_not(rise, holds):
     records = synthetic.grid_records(a=0.35)
     beyond = np.clip((records.coordinates['position'] - 64) / 128, 0, 1)
-    measures = {**records.measures, 'best_loss': Measure(1.5 + rise * beyond, ('position',), '')}
-    given = FigureInput(
-        'f',
-        {'r': dataclasses.replace(records, measures=measures)},
-        {'panels': [{'record': 'r', 'title': 'NoPE'}]},
-    )
-    found = KINDS['uniform_fit'].draw(given).claims[-1]
+    found = drawn(NoPE=synthetic.measuring(records, best_loss=1.5 + rise * beyond)).claims[-1]
     assert (found.id, found.holds) == ('uniform_not_flat', holds)
     assert found.measured['rise to 4 L (NoPE)']['mean'] == pytest.approx(rise)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from experiments.figures import KINDS
-from experiments.figures.base import FigureInput
+from experiments.figures.given import FigureInput
 from experiments.figures.read.by_seed import of_models
 from nope.records import Records
 from tests.experiments.figures import synthetic

@@ -12,6 +12,8 @@ from types import SimpleNamespace
 import numpy as np
 
 from experiments.evaluations import KINDS
+from experiments.figures import KINDS as KINDS_OF_FIGURE
+from experiments.figures import Claim, FigureInput
 from nope.records import Records
 
 
@@ -62,6 +64,34 @@ def attributes(**changed) -> dict:
         'n_heads': 4,
     }
     return facts | changed
+
+
+def stating(records: Records, **facts) -> Records:
+    """The records with other attributes; None takes one away."""
+    found = {k: v for k, v in {**records.attributes, **facts}.items() if v is not None}
+    return dataclasses.replace(records, attributes=found)
+
+
+def measuring(records: Records, **arrays: np.ndarray) -> Records:
+    """The records with other values of some measures."""
+    new = {
+        name: dataclasses.replace(records.measures[name], values=np.asarray(values))
+        for name, values in arrays.items()
+    }
+    return dataclasses.replace(records, measures={**records.measures, **new})
+
+
+def with_records(given: FigureInput, **records: Records) -> FigureInput:
+    return dataclasses.replace(given, records={**given.records, **records})
+
+
+def with_options(given: FigureInput, **options) -> FigureInput:
+    return dataclasses.replace(given, options={**given.options, **options})
+
+
+def claims_of(kind: str, given: FigureInput) -> dict[str, Claim]:
+    """By id."""
+    return {claim.id: claim for claim in KINDS_OF_FIGURE[kind].draw(given).claims}
 
 
 def bent(positions, bend, slope, floor) -> np.ndarray:

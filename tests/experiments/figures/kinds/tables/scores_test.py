@@ -132,14 +132,11 @@ def test_without_roles_or_scores_parity_is_undecided():
 @pytest.mark.parametrize(
     ('kind', 'options', 'message'),
     [
-        (LONG, {}, "must give 'rows'"),
-        (LONG, {'rows': ROWS, 'roles': {'ntk': 'NoPE'}}, "unknown key 'ntk' in roles"),
         (LONG, {'rows': (*ROWS, ROWS[0])}, 'labels of rows must differ'),
         (LONG, {'rows': ({'label': 'a'},)}, r"row 'a' must give one of .*, got \[\]"),
         (LONG, {'rows': ({'label': 'a', 'record': 'a', 'paper': 'MPT-7B'},)}, "paper is 'MPT-7B'"),
         (LONG, {'rows': ({'label': 'a', 'record': 'a', 'tuned': 'x'},)}, "tuned of row 'a'"),
         (COMMON, {'rows': ({'record': 'a'},)}, "rows must give 'label'"),
-        (COMMON, {'rows': ROWS, 'roles': {'ntk': 'NoPE'}}, "unknown key 'ntk' in roles"),
         (COMMON, {'rows': ROWS, 'roles': {'base': 'MPT'}}, "given to the row 'MPT'"),
     ],
 )

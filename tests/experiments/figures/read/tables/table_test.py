@@ -1,23 +1,22 @@
-"""Cells, the CSV's rows, the Markdown and the picture of any table."""
+"""Cells, the CSV's rows, the Markdown and the HTML of any table."""
 
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import re
+import xml.etree.ElementTree
 
 import numpy as np
 import pytest
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from experiments.figures import KINDS
-from experiments.figures.kinds.tables import markdown, typeset
-from experiments.figures.look import style
+from experiments.figures.kinds.tables import markdown
+from experiments.figures.look.web import html_of
 from experiments.figures.read.tables.table import (
     Cell,
     Column,
-    Row,
     Table,
+    TableRow,
     grouped,
     measured,
     number,
@@ -36,10 +35,13 @@ TABLE = Table(
     COLUMNS,
     grouped(
         [
-            ('One', Row('first', (Cell(14.66, 14.5), Cell(1234.5, '>1000'), Cell(0.5)), ('2 L',))),
+            (
+                'One',
+                TableRow('first', (Cell(14.66, 14.5), Cell(1234.5, '>1000'), Cell(0.5)), ('2 L',)),
+            ),
             (
                 'Two',
-                Row(
+                TableRow(
                     'second',
                     (
                         Cell(None, 3.0, REASON),
@@ -49,7 +51,7 @@ TABLE = Table(
                     ('',),
                 ),
             ),
-            ('One', Row('a|b', (Cell(0.96, 1.0), Cell(None, 1.0, REASON), Cell(7.0)), ('',))),
+            ('One', TableRow('a|b', (Cell(0.96, 1.0), Cell(None, 1.0, REASON), Cell(7.0)), ('',))),
         ]
     ),
     ('tuned at',),
@@ -63,12 +65,6 @@ def cells_of(line: str) -> list[str]:
 
 def lines_of(text: str) -> list[list[str]]:
     return [cells_of(line) for line in text.splitlines() if line.startswith('|')]
-
-
-def texts(figure):
-    """Every text with the box that it takes on the canvas."""
-    renderer = FigureCanvasAgg(figure).get_renderer()
-    return {t: t.get_window_extent(renderer) for t in figure.texts if t.get_text().strip()}
 
 
 def test_a_cell_has_a_value_or_a_reason():
@@ -108,7 +104,10 @@ def test_numbers_are_read_easily(given, text):
 
 
 def test_rows_have_as_many_cells_as_the_table_has_columns():
-    for wrong, message in ((Row('r', ()), 'cells must be 3'), (Row('r', TABLE.rows[0].cells), '')):
+    for wrong, message in (
+        (TableRow('r', ()), 'cells must be 3'),
+        (TableRow('r', TABLE.rows[0].cells), ''),
+    ):
         with pytest.raises(ValueError, match=message or 'shown must be 1'):
             dataclasses.replace(TABLE, groups=grouped([('', wrong)]))
 
@@ -171,37 +170,18 @@ def test_markdown_of_every_kind_has_equal_columns_and_every_row(kind):
     assert output.markdown.endswith(f'{output.caption}\n')
 
 
-@pytest.mark.parametrize('kind', TABLES)
-def test_nothing_is_cut_off_or_overlaps_and_no_type_is_tiny(kind):
-    figure = KINDS[kind].draw(INPUTS[kind]).figure
-    width, height = figure.get_size_inches() * figure.dpi
-    boxes = texts(figure)
-    for text, box in boxes.items():
-        assert text.get_fontsize() >= (6 if text.get_text().isdigit() else 7), text
-        assert box.x0 >= 0 and box.x1 <= width and box.y0 >= 0 and box.y1 <= height, text
-    for (a, first), (b, second) in itertools.combinations(boxes.items(), 2):
-        # Boxes have the height of the letters and their hinting: a hair is no overlap.
-        across = min(first.x1, second.x1) - max(first.x0, second.x0)
-        down = min(first.y1, second.y1) - max(first.y0, second.y0)
-        assert across < 3 or down < 3, (a.get_text(), b.get_text())
-
-
-def test_the_picture_shows_ours_in_black_and_the_papers_in_grey():
-    with style.house():
-        figure = typeset.draw(TABLE)
-    shown = {(t.get_text(), t.get_color()) for t in figure.texts}
-    for text in ('14.7', '1,234', '2.0', 'first', 'One', 'corpus', 'c | d'):
-        assert (text, 'black') in shown, text
-    for text in ('14.5', '>1000', '2', f'1  missing: {REASON}', '2  missing: another'):
-        assert (text, style.GREY) in shown, text
-    assert sum(t.get_text() == typeset.MISSING for t in figure.texts) == 3
-
-
-def test_a_reason_that_is_long_is_wrapped():
-    reason = 'this is not there because of one thing and another, ' * 6
-    table = Table((COLUMNS[0],), grouped([('', Row('a row', (Cell(None, 1.0, reason),)))]))
-    with style.house():
-        figure = typeset.draw(table)
-    assert all(box.x1 <= figure.bbox.x1 for box in texts(figure).values())
-    words = ' '.join(t.get_text() for t in figure.texts)
-    assert words.count('not there because') == 6
+def test_html_shows_the_same_cells_and_nothing_of_a_user_is_markup():
+    row = TableRow('<a> & |', (Cell(None, '>1000', REASON),))
+    table = Table((Column('b', '<b>', 'group'),), grouped([('T', row)]))
+    found = html_of(markdown.write(table, 'A < B.'))
+    for cell in (
+        '<th scope="col">group<br>&lt;b&gt;</th>',
+        '<th scope="row"><b>T</b></th>',
+        '<th scope="row">&lt;a&gt; &amp; |</th>',
+        '<td>missing<sup>1</sup> / &gt;1000</td>',
+        f'<p><sup>1</sup>: missing: {REASON}</p>',
+        '<p>A &lt; B.</p>',
+    ):
+        assert cell in found
+    html = xml.etree.ElementTree.fromstring(f'<body>{found.replace("<br>", "<br/>")}</body>')
+    assert len(html.findall('table/tbody/tr')) == 2
