@@ -34,9 +34,6 @@ class CountedSequence(NamedTuple):
     first: int
 
 
-Part = CountedSequence
-
-
 def run(
     config: ModelConfig,
     variables: Variables,

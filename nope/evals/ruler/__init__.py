@@ -2,8 +2,7 @@
 
 from nope.evals.ruler.corpora import FILES, Corpora
 from nope.evals.ruler.evaluation import effective, options, run
-from nope.evals.ruler.prompts import SAMPLES, SEED, build
-from nope.evals.ruler.prompts import RulerPlan as Plan
+from nope.evals.ruler.prompts import SAMPLES, SEED, RulerPlan, build
 from nope.evals.ruler.tasks import FREE, TASKS
 from nope.evals.ruler.vocabulary import load as load_words
 
@@ -14,7 +13,7 @@ __all__ = [
     'SEED',
     'TASKS',
     'Corpora',
-    'Plan',
+    'RulerPlan',
     'build',
     'effective',
     'load_words',
