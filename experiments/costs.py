@@ -74,7 +74,9 @@ def table(pieces: Sequence[Spec], target: Target, names: Names) -> str:
     rows = []
     for spec, title in zip(pieces, titled(pieces, names), strict=True):
         found = cost(spec)
-        rows.append(f'  {_hours(found.flops, target)}  {_size(found.state)}  {title}')
+        hours = '?' if found.flops is None else f'{found.flops / target.flops / HOUR:,.4g}'
+        state = f'{found.state / GIB:.3f}' if found.state else ''
+        rows.append(f'  {hours:>12}  {state:>11}  {title}')
     return '\n'.join(['  device hours  state (GiB)', *rows, sums(pieces, target)])
 
 
@@ -96,11 +98,3 @@ def sums(pieces: Sequence[Spec], target: Target) -> str:
         f'at least {total:,.4g} device hours{wall} on {target.name}, '
         f'at {target.flops / 1e12:.4g} TFLOP/s {target.rate}'
     )
-
-
-def _hours(flops: float | None, target: Target) -> str:
-    return f'{"?":>12}' if flops is None else f'{flops / target.flops / HOUR:12,.4g}'
-
-
-def _size(state: float) -> str:
-    return f'{state / GIB:11.3f}' if state else ' ' * 11

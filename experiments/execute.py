@@ -64,7 +64,15 @@ def execute(bench: Bench, pieces: Sequence[Spec], failures: Failures | None = No
                 return
             if number >= 0:
                 bench.stop_where_asked('between two pieces')
-                _attempt(bench, pieces[number], check_alone, failures)
+                try:
+                    _make(bench, pieces[number], check_alone)
+                except Exception as error:
+                    if failures is None:
+                        raise
+                    failures.add(pieces[number], error)
+                else:
+                    if failures is not None:
+                        failures.remove(pieces[number])
                 pause = 0.0
                 continue
         processes.meet('waiting for other commands')  # all stop at the same look, or none
@@ -116,20 +124,6 @@ def _take(
 
     number = processes.from_first(decide)
     return number, checks[0] if checks else lambda: None
-
-
-def _attempt(
-    bench: Bench, spec: Spec, check_alone: Callable[[], None], failures: Failures | None
-) -> None:
-    if failures is None:
-        _make(bench, spec, check_alone)
-        return
-    try:
-        _make(bench, spec, check_alone)
-    except Exception as error:
-        failures.add(spec, error)
-    else:
-        failures.remove(spec)
 
 
 def _make(bench: Bench, spec: Spec, check_alone: Callable[[], None]) -> None:

@@ -66,7 +66,9 @@ class Failures:
         if processes.count() > 1 and not isinstance(error, TrainingDiverged):
             raise error
         unexpected = not isinstance(error, (*_EXPECTED, ValueError))
-        self._why[spec] = _reason(error, unexpected)
+        self._why[spec] = f'{type(error).__name__}: {error!s:.500}' if unexpected else str(error)
+        if isinstance(error, MemoryError):
+            self._why[spec] = f'not enough memory: {brief(error)}. What was saved is kept'
         if isinstance(error, TrainingDiverged):
             self._diverged.add(spec)
         log.error('%s failed: %s', spec.slug(), self._why[spec], exc_info=unexpected)
@@ -158,9 +160,3 @@ def _of_disk(error: BaseException | None) -> bool:
             return True
         error = error.__cause__ or error.__context__
     return False
-
-
-def _reason(error: Exception, unexpected: bool) -> str:
-    if isinstance(error, MemoryError):
-        return f'not enough memory: {brief(error)}. What was saved is kept'
-    return f'{type(error).__name__}: {error!s:.500}' if unexpected else str(error)

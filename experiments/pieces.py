@@ -11,7 +11,6 @@ from __future__ import annotations
 import dataclasses
 import pathlib
 from collections.abc import Sequence
-from typing import Any
 
 from nope.runtime.files import read_object, write_json
 
@@ -63,7 +62,10 @@ def read(root: pathlib.Path, name: str) -> list[Piece]:
         known = ', '.join(names(root)) or 'none'
         raise ValueError(f'{path} is missing; the figures that commands worked on here: {known}')
     try:
-        return [_piece(entry) for entry in found['pieces']]
+        return [
+            Piece(**entry | {name: tuple(entry[name]) for name in ('used_by', 'needs')})
+            for entry in found['pieces']
+        ]
     except (KeyError, TypeError) as error:
         raise ValueError(f'{path} is damaged: it lists no pieces ({error})') from error
 
@@ -84,11 +86,6 @@ def reason(path: pathlib.Path) -> str:
     if note is None:
         return ''
     return f'{note.get("error")} on {note.get("host")}, {note.get("at")}: {note.get("message")}'
-
-
-def _piece(entry: dict[str, Any]) -> Piece:
-    lists = {name: tuple(entry[name]) for name in ('used_by', 'needs')}
-    return Piece(**{**entry, **lists})
 
 
 def _path(root: pathlib.Path, name: str) -> pathlib.Path:

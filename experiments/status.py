@@ -56,7 +56,10 @@ def table(found: Sequence[Row], only: Iterable[str] = STATES) -> str:
     """One line a piece, and the numbers of all in a last one."""
     shown = [row for row in found if row.state in set(only)]
     names = [f'{row.piece.what:8} {row.piece.name}' for row in shown]
-    users = [_users(row.piece) for row in shown]
+    users = []
+    for row in shown:
+        first, *others = row.piece.used_by or ('',)
+        users.append(f'{first} +{len(others)}' if others else first)
     wide, wider = (max(map(len, texts), default=0) for texts in (names, users))
     lines = [
         f'{row.state:8} {name:{wide}}  {user:{wider}}  {row.more}'.rstrip()
@@ -105,11 +108,6 @@ def _failure(path: pathlib.Path) -> str:
         return pieces.reason(path)
     except (OSError, ValueError):
         return 'for a reason that cannot be read'
-
-
-def _users(piece: Piece) -> str:
-    first, *others = piece.used_by or ('',)
-    return f'{first} +{len(others)}' if others else first
 
 
 def main(arguments: Sequence[str]) -> int:

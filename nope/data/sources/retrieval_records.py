@@ -90,12 +90,8 @@ def record(
     else:
         draw = random.Random(seed)
     count = 1 + _up_to(draw, needles - 1) if needles > 1 else 1
-    if count == 1:
-        return _of_one_key(draw, split, size, hay)
-    return _of_named_keys(draw, split, size, count, hay)
-
-
-def _of_one_key(draw: random.Random, split: str, size: int, hay: Hay) -> str:
+    if count > 1:
+        return _of_named_keys(draw, split, size, count, hay)
     key = _draw_key(draw, split)
     question = BRIEF.question + BRIEF.answer(key)
     pieces = _up_to(draw, (size - BRIEF.shortest) // hay.unit)

@@ -142,7 +142,30 @@ class _Gemma4(ByType):
     def unwritable(self, config: ModelConfig) -> str | None:
         if config.embedding_multiplier != config.width**0.5:
             return f'its embeddings are multiplied by {config.embedding_multiplier:g}'
-        return super().unwritable(config) or _unwritable_kinds(config)
+        reason = super().unwritable(config)
+        if reason is not None:
+            return reason
+        found = kinds.of_layers(config)
+        if found[-1].window is not None:
+            return 'its last layer has a window'
+        plain = LayerKind()
+        for kind in found:
+            own = dataclasses.replace(kind.source, position=plain.position, window=None)
+            if kind.window is not None and own != plain:
+                return f'its layers with a window have other heads ({kind.describe()})'
+        if len({kind.source for kind in found if kind.window is None}) > 1:
+            return f'its layers without a window differ ({config.describe_kinds()})'
+        with_keys = [kind.keys_from == 'input' for kind in found]
+        if with_keys != sorted(with_keys, reverse=True):
+            return 'layers with keys of their own follow on others without'
+        widths = {kind.mlp_width for kind in found if kind.keys_from == 'earlier'}
+        if any(kind.mlp_width for kind in found if kind.keys_from == 'input') or not (
+            widths <= {None} or widths <= {2 * config.mlp_width}
+        ):
+            return (
+                'its MLPs are of other widths than twice that of the model, in layers without keys'
+            )
+        return None
 
     def write_config(self, config: ModelConfig, described: Described) -> dict[str, Any]:
         kinds_of = kinds.of_layers(config)
@@ -206,29 +229,6 @@ def _sizes_by_layer(
         if found[-1] != found[0]:
             raise section.wrong(key, f'the same as of layer {whole[0]}')
     return found[0]
-
-
-def _unwritable_kinds(config: ModelConfig) -> str | None:
-    """Reason why the config cannot describe sizes and keys of the layers; None if it can."""
-    found = kinds.of_layers(config)
-    if found[-1].window is not None:
-        return 'its last layer has a window'
-    plain = LayerKind()
-    for kind in found:
-        own = dataclasses.replace(kind.source, position=plain.position, window=None)
-        if kind.window is not None and own != plain:
-            return f'its layers with a window have other heads ({kind.describe()})'
-    if len({kind.source for kind in found if kind.window is None}) > 1:
-        return f'its layers without a window differ ({config.describe_kinds()})'
-    with_keys = [kind.keys_from == 'input' for kind in found]
-    if with_keys != sorted(with_keys, reverse=True):
-        return 'layers with keys of their own follow on others without'
-    widths = {kind.mlp_width for kind in found if kind.keys_from == 'earlier'}
-    if any(kind.mlp_width for kind in found if kind.keys_from == 'input') or not (
-        widths <= {None} or widths <= {2 * config.mlp_width}
-    ):
-        return 'its MLPs are of other widths than twice that of the model, in layers without keys'
-    return None
 
 
 _TEXT: dict[str, Any] = {
