@@ -26,9 +26,9 @@ T = TypeVar('T')
 class Ledger:
     """The fields that the build of an experiment has read, by their paths.
 
-    execution: paths of those that change no result. shadowed: path of a section's field -> paths of
-    the entries' fields in its place. given_once: an entry's field -> path and value of the one
-    field that gives it for all entries.
+    execution: paths of those without effect on results. shadowed: path of a section's field ->
+    paths of the entries' fields in its place. given_once: an entry's field -> path and value of the
+    one field for all entries.
     """
 
     def __init__(self, given_once: Mapping[str, tuple[str, Any]] | None = None) -> None:

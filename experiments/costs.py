@@ -1,9 +1,8 @@
 """Least work of pieces by arithmetic: FLOPs, time on a device at its peak, memory of the state.
 
 FLOPs are those of MFU (`nope.model.counts`): matrix products and the causal half of attention,
-nothing recomputed. An evaluation's are those of the sequences that it reads, where its spec says
-how many; tokens that are generated, and samples that only the files of a data set tell, are not
-counted.
+nothing recomputed. An evaluation's are those of the sequences it reads, where its spec says how
+many. Generated tokens, and samples that only a data set's files tell, are not counted.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ HOUR = 3600.0
 
 @dataclasses.dataclass(frozen=True)
 class Cost:
-    """Of one piece. flops: None where they are not known. state: bytes of the parameters and, of
-    what is trained, of the optimizer in all; 0 for an export."""
+    """Least work of a piece. flops: None where they are not known. state: bytes of the parameters,
+    and in training of the optimizer too; 0 for an export."""
 
     flops: float | None
     state: float = 0.0

@@ -94,8 +94,7 @@ class ExportSpec(Spec):
 
 
 def from_entry(scope: Scope, entry: Section, name: str, run: Source) -> ExportSpec:
-    """ValueError for a lambda that cannot be written so: not after the search, which takes
-    hours."""
+    """ValueError before hours of a search, for a lambda that cannot be written so."""
     length = None
     if 'target' in entry and entry.optional('target') is not None:
         entry.at_least('target', 1)

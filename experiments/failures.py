@@ -1,7 +1,7 @@
 """Pieces that could not be made, and what is left out for their sake.
 
-A command tries each piece once. What fails is noted in a file beside the piece, where
-`experiments.status` reads it, until it is made after all. A training that diverges does so wherever
+A command tries each piece once. A failure is noted in a file beside the piece, for
+`experiments.status`, until it is made after all. A training that diverges does so wherever
 it runs: once one command has noted that, the others that were already at work leave it alone.
 """
 
@@ -97,8 +97,8 @@ class Failures:
                 log.error('%s failed in another command: %s', spec.slug(), self._why[spec])
 
     def given_up(self, missing: Iterable[Spec]) -> list[Spec]:
-        """Those of the missing pieces that failed, or that need one of these at any remove.
-        missing: each after what it needs."""
+        """Missing pieces that failed, or need one of these at any remove. missing: each after its
+        needs."""
         found: list[Spec] = []
         for spec in missing:
             if spec in self._why or not set(spec.needs).isdisjoint(found):
@@ -106,8 +106,8 @@ class Failures:
         return found
 
     def status(self, pieces: Sequence[Spec]) -> int:
-        """Exit status where `describe` tells of failures: DIVERGED where another try, on other
-        machines or later, meets the same, else 1. The same in all processes."""
+        """Exit status where `describe` tells of failures. DIVERGED: another try, elsewhere or
+        later, meets the same. Else it is 1. The same in all processes."""
         return processes.from_first(lambda: self._status(self._missing(pieces)))
 
     def _status(self, missing: Sequence[Spec]) -> int:

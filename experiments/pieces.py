@@ -21,11 +21,11 @@ ROOM = 'plans'
 class Piece:
     """A run, an evaluation or an export. Paths are relative to the work folder.
 
-    what: 'train', 'measure' or 'export'. wanted: whether the config asks for it, and not only what
-    it is needed for. used_by: the evaluations and exports of the config, by name, that are made
-    from it or are it. folder: its home, in which `finished` is there once it is whole. lock:
-    held by whoever makes it. failed: why the last attempt failed. needs: folders of the pieces
-    before it. steps, tokens: of a training, in all and of a step; 0 for others.
+    what: 'train', 'measure' or 'export'. wanted: whether the config itself asks for it. used_by:
+    names of the evaluations and exports of the config that are made from it or are it. folder: its
+    home, with `finished` in it once it is whole. lock: held by whoever makes it. failed: why the
+    last attempt failed. needs: folders of the pieces before it. steps, tokens: of a training, in
+    all and of a step; 0 for others.
     """
 
     what: str
@@ -71,8 +71,8 @@ def read(root: pathlib.Path, name: str) -> list[Piece]:
 
 
 def asked(unmade: Sequence[Piece]) -> list[Piece]:
-    """Those of the pieces that are not there that the config asks for, or that one of these needs.
-    unmade: each after its needs."""
+    """Pieces that the config asks for and that are not there, and pieces that these need. unmade:
+    each after its needs."""
     found: set[str] = set()
     for piece in reversed(unmade):
         if piece.wanted or piece.folder in found:

@@ -2,10 +2,10 @@
 
     python -m experiments.status WORKDIR [NAME ...] [--only=running,failed]
 
-A line for each piece of the figures NAME (all that commands worked on in WORKDIR), with what is
-known of it: step, steps a second and time left of a training, finished samples of an evaluation,
-why one failed. Commands that are at work are not disturbed. Exit status: 0 all is done, 1 something
-is not, 2 bad input.
+It prints a line for each piece of the figures NAME (all that commands worked on in WORKDIR). The
+line tells step, steps a second and time left of a training, finished samples of an evaluation, why
+a piece failed. Commands at work are not disturbed. Exit status: 0 all is done, 1 something is not,
+2 bad input.
 """
 
 from __future__ import annotations

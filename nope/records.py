@@ -1,10 +1,10 @@
 """Measurements as named arrays: what an evaluation leaves and a figure reads.
 
 A `Records` object is one evaluation of one model. Its arrays carry the names of their axes and a
-unit, so that a figure never has to know where a number came from. On disk it is a folder:
-`records.npz` (exact arrays), `records.json` (format, attributes, axes, units) and, for people, one
-`<array>.csv` for every array of at most two axes without resamples. `records.json` has checksums of
-`records.npz` and of itself, so that damage and arrays of other records are refused.
+unit, so that a figure never has to know where a number came from. On disk it is a folder with
+`records.npz` (exact arrays) and `records.json` (format, attributes, axes, units). For people there
+is one `<array>.csv` for every array of at most two axes without resamples. `records.json` has
+checksums of `records.npz` and of itself, so that damage and arrays of other records are refused.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ def load_chat(folder: pathlib.Path) -> Chat:
 
 
 class _Generation(jinja2.ext.Extension):
-    """`{% generation %}`, which marks what an assistant said, as a block without effect."""
+    """`{% generation %}`, the mark of an assistant's words, is a block without effect."""
 
     tags = {'generation'}  # noqa: RUF012 (as the base class has it)
 

@@ -55,7 +55,7 @@ def prepare(
     more, the main program is imported again in each and needs its `if __name__ == '__main__'`.
 
     tokenizer: as `data.tokenizer`. field: its name in messages. split: tokenises that split alone.
-    part_bytes: approximate text of a part, which is the unit of work and of repetition after a
+    part_bytes: about the text of a part. Parts are the units of work, and are repeated after a
     restart. Raises as `Source.list_parts` and `load_tokenizer`; ValueError when `out` holds, or was
     begun for, something else, lies in the corpus, or the corpus changes meanwhile.
     """

@@ -1,6 +1,8 @@
-"""Special tokens as the files beside a tokenizer declare them, in the order that `transformers`
-(5.23) reads them: `special_tokens_map.json` before `tokenizer_config.json`, unless the latter has
-`added_tokens_decoder`; then the token ids of `generation_config.json` and `config.json`.
+"""Special tokens as the files beside a tokenizer declare them.
+
+`transformers` (5.23) has the order: `special_tokens_map.json` is read before
+`tokenizer_config.json`, unless the latter has `added_tokens_decoder`. Then come the token ids of
+`generation_config.json` and `config.json`.
 """
 
 from __future__ import annotations

@@ -26,9 +26,9 @@ CHECKED = 20  # examples of each length of a held-out split whose targets are ch
 class TaskData:
     """One task's data set, read through one tokenizer.
 
-    sizes: None for the paper's. seed: of the examples, not of their order. tokenizer: 'words', the
+    sizes: None for the paper's. seed: draws the examples, not their order. tokenizer: 'words', the
     closed vocabulary of the task, or the path of a SentencePiece `*.model` or a Hugging Face
-    `tokenizer.json`. arrays: what its batches have besides tokens and targets.
+    `tokenizer.json`. arrays: of its batches, besides tokens and targets.
     FieldError for a seed that is none.
     """
 

@@ -19,7 +19,7 @@ _LAYOUT = (
 
 class Pair(NamedTuple):
     """A needle and a question. kind: of the question, as 'onehop'. number: its seeds begin with it.
-    answers: right ones contain one of them, unless a character is drawn."""
+    answers: right ones contain one of them where no character is drawn."""
 
     name: str
     kind: str
