@@ -76,7 +76,10 @@ def _row(root: pathlib.Path, piece: Piece, done: set[str]) -> Row:
         return Row(piece, DONE)
     if holder.is_held(folder, root / piece.lock):
         return Row(piece, RUNNING, _progress(folder, piece))
-    failure = _failure(root / piece.failed)
+    try:
+        failure = pieces.reason(root / piece.failed)
+    except (OSError, ValueError):
+        failure = 'for a reason that cannot be read'
     if failure:
         return Row(piece, FAILED, failure)
     waits = [pathlib.PurePath(need).name for need in piece.needs if need not in done]
@@ -101,13 +104,6 @@ def _progress(folder: pathlib.Path, piece: Piece, at_rest: bool = False) -> str:
     speed = rate / piece.tokens
     left = datetime.timedelta(seconds=round((piece.steps - step) / speed))
     return f'{told}, {speed:.3g} steps/s, {left} left'
-
-
-def _failure(path: pathlib.Path) -> str:
-    try:
-        return pieces.reason(path)
-    except (OSError, ValueError):
-        return 'for a reason that cannot be read'
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -118,7 +118,15 @@ def load(folder: pathlib.Path) -> Records:
         )
     if description.pop(SEAL, None) != _digest(description):
         raise _damaged(path, 'it is not what was written')
-    arrays = _arrays(folder / 'records.npz', description[CHECKSUM])
+    packed_in = folder / 'records.npz'
+    try:
+        packed = packed_in.read_bytes()
+    except FileNotFoundError as error:
+        raise _damaged(packed_in, 'it is missing') from error
+    if hashlib.sha256(packed).hexdigest() != description[CHECKSUM]:
+        raise _damaged(packed_in, 'it has not the checksum that records.json says')
+    with np.load(io.BytesIO(packed), allow_pickle=False) as opened:
+        arrays = dict(opened)
     measures = {
         name: Measure(arrays[f'measure/{name}'], tuple(said['axes']), said['unit'])
         for name, said in description['measures'].items()
@@ -134,18 +142,6 @@ def load(folder: pathlib.Path) -> Records:
 def _digest(description: Mapping[str, Any]) -> str:
     text = json.dumps(description, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _arrays(path: pathlib.Path, checksum: str) -> dict[str, np.ndarray]:
-    """All arrays of the file, which has to have the checksum."""
-    try:
-        packed = path.read_bytes()
-    except FileNotFoundError as error:
-        raise _damaged(path, 'it is missing') from error
-    if hashlib.sha256(packed).hexdigest() != checksum:
-        raise _damaged(path, 'it has not the checksum that records.json says')
-    with np.load(io.BytesIO(packed), allow_pickle=False) as arrays:
-        return dict(arrays)
 
 
 def _damaged(path: pathlib.Path, why: str) -> ValueError:

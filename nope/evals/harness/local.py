@@ -45,13 +45,13 @@ def local_tasks(
     for name, found in files.items():
         if len(found) > 1:
             raise ValueError(f'task {name} has two files, {found[0]} and {found[1]}; keep one')
-        row, columns = _first_row(found[0]), PUBLISHED[name].columns
-        for column, kind in columns.items():
+        row, needed = _first_row(found[0]), PUBLISHED[name].columns
+        for column, kind in needed.items():
             if column not in row:
                 raise ValueError(
                     f'{found[0]} has no column {column!r}; it has '
                     f'{", ".join(sorted(row)) or "no rows"}, and the task needs '
-                    f'{", ".join(columns)}'
+                    f'{", ".join(needed)}'
                 )
             if not kind.holds(row[column]):
                 raise ValueError(

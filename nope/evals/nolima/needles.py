@@ -55,7 +55,7 @@ def _pairs(entry: Mapping[str, Any]) -> list[Pair]:
     pairs = []
     tests = itertools.product(entry['questions'].items(), entry['tests'].items())
     for (kind, question), (test, settings) in tests:
-        name = _name(entry, kind, test)
+        name = f'{entry["id"]}_{test}_{kind}'
         if DIRECT in name:
             continue
         needle, asked = entry['needle'], question
@@ -69,10 +69,6 @@ def _pairs(entry: Mapping[str, Any]) -> list[Pair]:
         number = int(entry['id'][:4])
         pairs.append(Pair(name, kind, number, template, needle, asked, characters, answers))
     return pairs
-
-
-def _name(entry: Mapping[str, Any], kind: str, test: str) -> str:
-    return f'{entry["id"]}_{test}_{kind}'
 
 
 def _texts(holder: Mapping[str, Any], field: str) -> tuple[str, ...]:

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from nope.data.chat import Chat
-from nope.data.tokenizers import Tokenizer
 from nope.evals import answers
 from nope.evals.forward import Progress
-from nope.evals.generation import Generator, Options
+from nope.evals.generation import Generator
 from nope.evals.ruler import metrics
 from nope.evals.ruler.prompts import RulerPlan
 from nope.evals.ruler.tasks import TASKS
@@ -72,11 +71,6 @@ def run(
 
 def _score(task: str, prediction: str, sample: answers.Sample) -> float:
     return metrics.METRICS[TASKS[task].metric](prediction, sample.answers)
-
-
-def options(task: str, tokenizer: Tokenizer) -> Options:
-    """Greedy decoding of a task's budget of tokens, up to one of the tokenizer's `stop_ids`."""
-    return answers.options(TASKS[task].budget, tokenizer)
 
 
 def _records(plan: RulerPlan, log: SampleLog, bos: bool | None) -> Records:

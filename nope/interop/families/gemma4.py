@@ -87,14 +87,27 @@ class _Gemma4(ByType):
     def _read_sizes(
         self, fields: Fields, shape: Mapping[str, int], whole: Sequence[int], as_keys: bool
     ) -> dict[str, int]:
-        """Sizes of heads in the layers `whole`, which see every key."""
-        if fields.has(_BY_LAYER):
-            return _sizes_by_layer(fields, shape, whole)
-        kv_heads = shape['kv_heads']
-        if as_keys:
-            kv_heads = _kv_heads(fields, _KV_HEADS, shape)
+        """Sizes of heads in the layers `whole`, which see every key. By the layers' numbers ('4' or
+        '04') they have to be the same."""
         most = MAX_WIDTH // shape['heads']
-        return {'head_dim': fields.integer(_HEAD_DIM, most, 512), 'kv_heads': kv_heads}
+        if not fields.has(_BY_LAYER):
+            kv_heads = _kv_heads(fields, _KV_HEADS, shape) if as_keys else shape['kv_heads']
+            return {'head_dim': fields.integer(_HEAD_DIM, most, 512), 'kv_heads': kv_heads}
+        section, found = fields.section(_BY_LAYER), []
+        numbers = {layer: str(layer) for layer in whole}
+        for key in section.values:
+            if isinstance(key, str) and re.fullmatch('[0-9]{1,5}', key) and int(key) in numbers:
+                numbers[int(key)] = key
+        section.known(numbers.values(), 'the layers that see every key')
+        for key in numbers.values():
+            entry = section.section(key)
+            entry.known(('head_dim', 'num_key_value_heads'), 'sizes in which layers differ here')
+            head_dim = entry.integer('head_dim', most, shape['head_dim'])
+            kv_heads = _kv_heads(entry, 'num_key_value_heads', shape)
+            found.append({'head_dim': head_dim, 'kv_heads': kv_heads})
+            if found[-1] != found[0]:
+                raise section.wrong(key, f'the same as of layer {whole[0]}')
+        return found[0]
 
     def _read_shared(
         self, fields: Fields, shape: Mapping[str, int], found: Sequence[LayerKind]
@@ -207,28 +220,6 @@ def _kv_heads(fields: Fields, key: str, shape: Mapping[str, int]) -> int:
     if shape['heads'] % found:
         raise fields.wrong(key, f'a divisor of {shape["heads"]} heads')
     return found
-
-
-def _sizes_by_layer(
-    fields: Fields, shape: Mapping[str, int], whole: Sequence[int]
-) -> dict[str, int]:
-    """Sizes of heads in the layers `whole` by their numbers ('4' or '04'), which have to be the
-    same."""
-    section, found = fields.section(_BY_LAYER), []
-    numbers = {layer: str(layer) for layer in whole}
-    for key in section.values:
-        if isinstance(key, str) and re.fullmatch('[0-9]{1,5}', key) and int(key) in numbers:
-            numbers[int(key)] = key
-    section.known(numbers.values(), 'the layers that see every key')
-    for key in numbers.values():
-        entry = section.section(key)
-        entry.known(('head_dim', 'num_key_value_heads'), 'sizes in which layers differ here')
-        head_dim = entry.integer('head_dim', MAX_WIDTH // shape['heads'], shape['head_dim'])
-        kv_heads = _kv_heads(entry, 'num_key_value_heads', shape)
-        found.append({'head_dim': head_dim, 'kv_heads': kv_heads})
-        if found[-1] != found[0]:
-            raise section.wrong(key, f'the same as of layer {whole[0]}')
-    return found[0]
 
 
 _TEXT: dict[str, Any] = {
