@@ -86,8 +86,17 @@ def save(records: Records, folder: pathlib.Path) -> None:
     packed = stream.getvalue()
     files.write_bytes(folder / 'records.npz', packed)
     for name, measure in records.measures.items():
-        if measure.values.ndim <= CSV_MAX_AXES and RESAMPLE not in measure.axes:
-            files.write_text(folder / f'{name}.csv', _csv(name, measure, records))
+        axes, shape = measure.axes, measure.values.shape
+        if len(shape) > CSV_MAX_AXES or RESAMPLE in axes:
+            continue
+        along = [records.along(axis, n) for axis, n in zip(axes, shape, strict=True)]
+        text = io.StringIO()
+        writer = csv.writer(text)
+        writer.writerow([*axes, f'{name} ({measure.unit})'])
+        for index, value in np.ndenumerate(measure.values):
+            row = [c[i].item() for c, i in zip(along, index, strict=True)]
+            writer.writerow([*row, repr(float(value))])
+        files.write_text(folder / f'{name}.csv', text.getvalue())
     description = {
         'format': FORMAT,
         CHECKSUM: hashlib.sha256(packed).hexdigest(),
@@ -149,15 +158,3 @@ def _damaged(path: pathlib.Path, why: str) -> ValueError:
         f'{path} is damaged: {why}; remove {path.parent}, and experiments.run with the config of '
         'its figure measures it again, from the run that is kept'
     )
-
-
-def _csv(name: str, measure: Measure, records: Records) -> str:
-    """Long form: one row per value, its coordinates first."""
-    along = [records.along(a, n) for a, n in zip(measure.axes, measure.values.shape, strict=True)]
-    stream = io.StringIO()
-    writer = csv.writer(stream)
-    writer.writerow([*measure.axes, f'{name} ({measure.unit})'])
-    for index, value in np.ndenumerate(measure.values):
-        row = [c[i].item() for c, i in zip(along, index, strict=True)]
-        writer.writerow([*row, repr(float(value))])
-    return stream.getvalue()
