@@ -119,7 +119,7 @@ def _training(run: Source, step: int | None) -> dict[str, Any]:
 
 
 def describe_model(model: ModelConfig) -> str:
-    """The model, as 'NoPE, 4 layers, width 64, 4 heads, 222k parameters'."""
+    """The model is told as 'NoPE, 4 layers, width 64, 4 heads, 222k parameters'."""
     position = model.describe_position()
     size = counts.parameters(model)
     count = f'{size / 1e6:.3g}M' if size >= 1e6 else f'{round(size / 1e3)}k'

@@ -49,7 +49,7 @@ class Scope:
         default: Mapping[str, Any] | None = None,
     ) -> Section:
         """A section of the config, with the changes of an entry that names it. default: stands in
-        for a section that is not there."""
+        for a missing section."""
         if name not in self._config and default is None:
             needed = f'{entry.path(name)} changes a section: ' if entry and name in entry else ''
             raise ValueError(
