@@ -1,5 +1,7 @@
-"""Programs of an experiment ahead of time, each with the mesh it runs on: for compilation, and for
-the check that the attention which a model names can run them."""
+"""Programs of an experiment ahead of time, each with the mesh it runs on.
+
+They are for compilation, and for the check that the model's attention can run them.
+"""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ def note(workspace: Workspace, experiment: Experiment) -> None:
 
 
 def tell_claims(figure: pathlib.Path) -> None:
-    """Logs what the figure in that folder decides, a line each."""
+    """Logs the decisions of the figure in that folder, a line each."""
     for claim in (read_object(figure / 'summary.json') or {}).get('claims', ()):
         log.info('%s: %s (%s)', claim['id'], claim['verdict'], claim['headline'])
 
@@ -216,6 +216,6 @@ def quiet_logging() -> None:
 
 
 def only_warnings() -> None:
-    """Of a process whose news another one tells."""
+    """Quiets a process whose news another one tells."""
     for name in ('nope', 'experiments'):
         logging.getLogger(name).setLevel(logging.WARNING)

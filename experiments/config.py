@@ -26,9 +26,9 @@ T = TypeVar('T')
 class Ledger:
     """The fields that the build of an experiment has read, by their paths.
 
-    execution: paths of those that change no result. shadowed: path of a section's field -> paths of
-    the entries' fields in its place. given_once: an entry's field -> path and value of the one
-    field that gives it for all entries.
+    execution: paths of those without effect on results. shadowed: path of a section's field ->
+    paths of the entries' fields in its place. given_once: an entry's field -> path and value of the
+    one field for all entries.
     """
 
     def __init__(self, given_once: Mapping[str, tuple[str, Any]] | None = None) -> None:
@@ -270,8 +270,15 @@ def merge(section: Mapping[str, Any], changes: Mapping[str, Any], where: str) ->
                 merged[key] = dict(value) if 'kind' in value else {**old, **value}
             else:
                 merged[key] = merge(old, value, f'{where}.{key}')
+        elif isinstance(old, float) and type(value) is int:
+            merged[key] = float(value)
+        elif isinstance(old, tuple) and isinstance(value, str):
+            merged[key] = _split(value)
+        elif None in (old, value) or type(old) is type(value):  # None: chosen for the user
+            merged[key] = value
         else:
-            merged[key] = _of_its_type(old, value, f'{where}.{key}')
+            kind = type(old).__name__
+            raise ValueError(f'{where}.{key} is {value!r}; accepted is a {kind} as in {old!r}')
     return merged
 
 
@@ -282,16 +289,6 @@ def is_number(value: object) -> bool:
 def _split(text: str) -> tuple[str, ...]:
     """The names of 'a,b'; none of an empty text."""
     return tuple(name.strip() for name in text.split(',')) if text else ()
-
-
-def _of_its_type(old: Any, value: Any, where: str) -> Any:
-    if isinstance(old, float) and type(value) is int:
-        return float(value)
-    if isinstance(old, tuple) and isinstance(value, str):
-        return _split(value)
-    if None in (old, value) or type(old) is type(value):  # None: chosen for the user
-        return value
-    raise ValueError(f'{where} is {value!r}; accepted is a {type(old).__name__} as in {old!r}')
 
 
 def plain(value: Any) -> Any:

@@ -1,9 +1,8 @@
 """Least work of pieces by arithmetic: FLOPs, time on a device at its peak, memory of the state.
 
 FLOPs are those of MFU (`nope.model.counts`): matrix products and the causal half of attention,
-nothing recomputed. An evaluation's are those of the sequences that it reads, where its spec says
-how many; tokens that are generated, and samples that only the files of a data set tell, are not
-counted.
+nothing recomputed. An evaluation's are those of the sequences it reads, where its spec says how
+many. Generated tokens, and samples that only a data set's files tell, are not counted.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ HOUR = 3600.0
 
 @dataclasses.dataclass(frozen=True)
 class Cost:
-    """Of one piece. flops: None where they are not known. state: bytes of the parameters and, of
-    what is trained, of the optimizer in all; 0 for an export."""
+    """Least work of a piece. flops: None where they are not known. state: bytes of the parameters,
+    and in training of the optimizer too; 0 for an export."""
 
     flops: float | None
     state: float = 0.0
@@ -74,7 +73,9 @@ def table(pieces: Sequence[Spec], target: Target, names: Names) -> str:
     rows = []
     for spec, title in zip(pieces, titled(pieces, names), strict=True):
         found = cost(spec)
-        rows.append(f'  {_hours(found.flops, target)}  {_size(found.state)}  {title}')
+        hours = '?' if found.flops is None else f'{found.flops / target.flops / HOUR:,.4g}'
+        state = f'{found.state / GIB:.3f}' if found.state else ''
+        rows.append(f'  {hours:>12}  {state:>11}  {title}')
     return '\n'.join(['  device hours  state (GiB)', *rows, sums(pieces, target)])
 
 
@@ -96,11 +97,3 @@ def sums(pieces: Sequence[Spec], target: Target) -> str:
         f'at least {total:,.4g} device hours{wall} on {target.name}, '
         f'at {target.flops / 1e12:.4g} TFLOP/s {target.rate}'
     )
-
-
-def _hours(flops: float | None, target: Target) -> str:
-    return f'{"?":>12}' if flops is None else f'{flops / target.flops / HOUR:12,.4g}'
-
-
-def _size(state: float) -> str:
-    return f'{state / GIB:11.3f}' if state else ' ' * 11

@@ -1,9 +1,9 @@
 """Execution of a plan: its pieces in order, shared with other commands on the same work folder.
 
 A command takes the first missing piece whose needs are there and that nobody else is at work on.
-So commands that are started together, on one machine or on many (an array of jobs), finish a sweep
-together, and where one is killed the others take up what it left. What fails stops nothing but what
-needs it (`experiments.failures`).
+So commands that are started together finish a sweep together, on one machine or on many (an array
+of jobs). Where one is killed the others take up its work. A failure stops nothing but the pieces
+that need it (`experiments.failures`).
 """
 
 from __future__ import annotations
@@ -64,7 +64,15 @@ def execute(bench: Bench, pieces: Sequence[Spec], failures: Failures | None = No
                 return
             if number >= 0:
                 bench.stop_where_asked('between two pieces')
-                _attempt(bench, pieces[number], check_alone, failures)
+                try:
+                    _make(bench, pieces[number], check_alone)
+                except Exception as error:
+                    if failures is None:
+                        raise
+                    failures.add(pieces[number], error)
+                else:
+                    if failures is not None:
+                        failures.remove(pieces[number])
                 pause = 0.0
                 continue
         processes.meet('waiting for other commands')  # all stop at the same look, or none
@@ -82,8 +90,8 @@ def _take(
     failures: Failures | None,
     held: contextlib.ExitStack,
 ) -> tuple[int | None, Callable[[], None]]:
-    """The number of a piece that this command alone may make now, -1 where there is none for the
-    moment, None where all are there or given up; and what to call now and then while it is made.
+    """The number of a piece that this command alone may make now, and a function to call now and
+    then while it is made. -1: there is none for the moment; None: all are there or given up.
 
     finished: those that were there at an earlier look; more are added. The first process decides
     and holds the folder, until `held` is closed.
@@ -116,20 +124,6 @@ def _take(
 
     number = processes.from_first(decide)
     return number, checks[0] if checks else lambda: None
-
-
-def _attempt(
-    bench: Bench, spec: Spec, check_alone: Callable[[], None], failures: Failures | None
-) -> None:
-    if failures is None:
-        _make(bench, spec, check_alone)
-        return
-    try:
-        _make(bench, spec, check_alone)
-    except Exception as error:
-        failures.add(spec, error)
-    else:
-        failures.remove(spec)
 
 
 def _make(bench: Bench, spec: Spec, check_alone: Callable[[], None]) -> None:

@@ -49,7 +49,10 @@ class ExportSpec(Spec):
     @property
     def described(self) -> Described:
         """The model, and what a config.json says of it."""
-        tokenizer, found = data.tokenizer_of(self.run.data), self._imported()
+        tokenizer, imported = data.tokenizer_of(self.run.data), self.run.imported
+        found = None
+        if imported is not None:
+            found = interop.describe(interop.open_directory(pathlib.Path(imported.path)))
         return Described(
             self.run.model,
             self.run.train_length,
@@ -60,13 +63,6 @@ class ExportSpec(Spec):
             longest=None if found is None else found.longest,
             pad=None if found is None else found.pad,
         )
-
-    def _imported(self) -> Described | None:
-        """The imported model as its directory has it."""
-        imported = self.run.imported
-        if imported is None:
-            return None
-        return interop.describe(interop.open_directory(pathlib.Path(imported.path)))
 
     def slug(self) -> str:
         return f'{self.name}-{identifier(self)}'
@@ -94,8 +90,7 @@ class ExportSpec(Spec):
 
 
 def from_entry(scope: Scope, entry: Section, name: str, run: Source) -> ExportSpec:
-    """ValueError for a lambda that cannot be written so: not after the search, which takes
-    hours."""
+    """ValueError before hours of a search, for a lambda that cannot be written so."""
     length = None
     if 'target' in entry and entry.optional('target') is not None:
         entry.at_least('target', 1)

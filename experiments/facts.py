@@ -36,23 +36,20 @@ def of_evaluation(
     trained_on: the run whose data are named. model: as it was measured, at a step of the run (None:
     the last). split: that was read, if one was.
     """
+    read = trained_on.data
     return {
         'run_id': identifier(run),
         **_training(run, step),
         'model': describe_model(run.model),
         'position': model.describe_position(),
-        'data': _described(trained_on.data),
-        'sources': list(trained_on.data.kinds),
+        'data': 'unknown text' if isinstance(read, UnknownText) else data.describe(read),
+        'sources': list(read.kinds),
         'token': 'byte' if run.data.tokenizer == 'bytes' else 'token',
         'split': split,
         'train_length': run.train_length,
         'seed': run.seed,
         **({'order': run.data_seed} if isinstance(run, RunSpec) and run.searches else {}),
     }
-
-
-def _described(config: data.RunData) -> str:
-    return 'unknown text' if isinstance(config, UnknownText) else data.describe(config)
 
 
 def of_best(run: Source, best: Best | None) -> dict[str, Any]:
@@ -80,7 +77,8 @@ def describe_lam(run: Source, multiplier: float | None, neutral: bool) -> dict[s
     if isinstance(run, LawSpec):
         own = f'{run.form.describe()}, coefficient {_stated(run.coefficient)}'
     if isinstance(run, RunSpec) and run.searches:
-        own = _searched(run)
+        by = '' if run.train.optimizer.entropy_length is None else ', by entropy'
+        own = f'{run.model.lam.describe()} at {run.train.block}{by}'
         if run.init is not None and run.data != run.init.data:
             own += f', on {data.describe(run.data)}'
     return {
@@ -102,7 +100,11 @@ def _training(run: Source, step: int | None) -> dict[str, Any]:
     done = step or run.train.steps
     if run.init is None:
         tokens = run.train.batch_size * run.train.block * done
-        return {'train_tokens': tokens, 'step': done, **_law_of(run), **_dropped_by(run)}
+        facts = {'train_tokens': tokens, 'step': done, **_law_of(run)}
+        if run.earlier is not None:
+            dropped = run.earlier.model.describe_position()
+            facts['dropped'] = f'{dropped} positions dropped after {run.earlier.steps:,} steps'
+        return facts
     facts = _training(run.init, None) | {'step': done}
     if run.searches:
         facts['searched_length'] = run.train.block
@@ -111,17 +113,13 @@ def _training(run: Source, step: int | None) -> dict[str, Any]:
         steps = f'{done:,} steps of {run.train.batch_size} sequences of {run.train.block:,}'
         alone = 'positions alone ' if run.train.optimizer.trains == TABLE else ''
         other = f' of {data.describe(run.data)}' if isinstance(run.data, data.TaskData) else ''
-        facts['tuning'] = f'{alone}fine-tuned for {steps}{other}{_ordered_by(run)}'
+        order = '' if run.order_from is None else f', local heads by {run.order_from.words}'
+        facts['tuning'] = f'{alone}fine-tuned for {steps}{other}{order}'
     return facts
 
 
-def _ordered_by(run: RunSpec) -> str:
-    """The scores that its heads were put in the order of, in words for a sentence."""
-    return '' if run.order_from is None else f', local heads by {run.order_from.words}'
-
-
 def describe_model(model: ModelConfig) -> str:
-    """'NoPE, 4 layers, width 64, 4 heads, 222k parameters'."""
+    """The model is told as 'NoPE, 4 layers, width 64, 4 heads, 222k parameters'."""
     position = model.describe_position()
     size = counts.parameters(model)
     count = f'{size / 1e6:.3g}M' if size >= 1e6 else f'{round(size / 1e3)}k'
@@ -147,16 +145,3 @@ def _law_of(run: RunSpec) -> dict[str, Any]:
     start = f'{run.model.lam.describe()}, coefficient {_stated(run.lam_start)}'
     trained = run.train.optimizer.trains == 'all'
     return {'law': f'{start} at first, trained with the weights' if trained else start}
-
-
-def _dropped_by(run: RunSpec) -> dict[str, Any]:
-    """Position encoding of the first steps of pre-training where it was dropped, in words."""
-    if run.earlier is None:
-        return {}
-    dropped = run.earlier.model.describe_position()
-    return {'dropped': f'{dropped} positions dropped after {run.earlier.steps:,} steps'}
-
-
-def _searched(run: RunSpec) -> str:
-    by = '' if run.train.optimizer.entropy_length is None else ', by entropy'
-    return f'{run.model.lam.describe()} at {run.train.block}{by}'

@@ -1,7 +1,7 @@
 """Pieces that could not be made, and what is left out for their sake.
 
-A command tries each piece once. What fails is noted in a file beside the piece, where
-`experiments.status` reads it, until it is made after all. A training that diverges does so wherever
+A command tries each piece once. A failure is noted in a file beside the piece, for
+`experiments.status`, until it is made after all. A training that diverges does so wherever
 it runs: once one command has noted that, the others that were already at work leave it alone.
 """
 
@@ -66,7 +66,9 @@ class Failures:
         if processes.count() > 1 and not isinstance(error, TrainingDiverged):
             raise error
         unexpected = not isinstance(error, (*_EXPECTED, ValueError))
-        self._why[spec] = _reason(error, unexpected)
+        self._why[spec] = f'{type(error).__name__}: {error!s:.500}' if unexpected else str(error)
+        if isinstance(error, MemoryError):
+            self._why[spec] = f'not enough memory: {brief(error)}. What was saved is kept'
         if isinstance(error, TrainingDiverged):
             self._diverged.add(spec)
         log.error('%s failed: %s', spec.slug(), self._why[spec], exc_info=unexpected)
@@ -95,8 +97,8 @@ class Failures:
                 log.error('%s failed in another command: %s', spec.slug(), self._why[spec])
 
     def given_up(self, missing: Iterable[Spec]) -> list[Spec]:
-        """Those of the missing pieces that failed, or that need one of these at any remove.
-        missing: each after what it needs."""
+        """Missing pieces that failed, or need one of these at any remove. missing: each after its
+        needs."""
         found: list[Spec] = []
         for spec in missing:
             if spec in self._why or not set(spec.needs).isdisjoint(found):
@@ -104,8 +106,8 @@ class Failures:
         return found
 
     def status(self, pieces: Sequence[Spec]) -> int:
-        """Exit status where `describe` tells of failures: DIVERGED where another try, on other
-        machines or later, meets the same, else 1. The same in all processes."""
+        """Exit status where `describe` tells of failures. DIVERGED: another try, elsewhere or
+        later, meets the same. Else it is 1. The same in all processes."""
         return processes.from_first(lambda: self._status(self._missing(pieces)))
 
     def _status(self, missing: Sequence[Spec]) -> int:
@@ -158,9 +160,3 @@ def _of_disk(error: BaseException | None) -> bool:
             return True
         error = error.__cause__ or error.__context__
     return False
-
-
-def _reason(error: Exception, unexpected: bool) -> str:
-    if isinstance(error, MemoryError):
-        return f'not enough memory: {brief(error)}. What was saved is kept'
-    return f'{type(error).__name__}: {error!s:.500}' if unexpected else str(error)

@@ -46,8 +46,8 @@ def coefficient(section: Section, field: str) -> lam.Coefficient:
 def position_for(
     section: Mapping[str, Any], model: ModelConfig, train_length: int, field: str
 ) -> Position:
-    """Another position encoding for a trained model. Of a rotary one for a rotary model, fields
-    that the section leaves out stay the model's own: its base above all. ValueError for a section
+    """Another position encoding for a trained model. RoPE for a RoPE model keeps the model's own
+    fields, its base above all, where the section leaves them out. ValueError for a section
     that is none, and where layers differ in such a field, of which one would be lost."""
     if not isinstance(section, Mapping):
         raise ValueError(describe(field, section, "it takes named values, as {'kind': 'none'}"))
@@ -69,9 +69,9 @@ def position_for(
 def with_position(
     model: ModelConfig, position: Position, section: Section, searched: bool
 ) -> ModelConfig:
-    """A trained model with the position encoding that `position` of the section gives. ValueError,
-    naming that field, for one that does not go together with the rest of the model, or with which
-    its temperature or lambda, trained with it or `searched`, would move to other heads."""
+    """A trained model with the position encoding that `position` of the section gives. ValueError
+    names that field for one that does not fit the rest of the model. So it does where the model's
+    temperature or lambda, trained with it or `searched`, would move to other heads."""
     try:
         with section.naming():
             changed = model.with_position(position)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import dataclasses
 import pathlib
 from collections.abc import Sequence
-from typing import Any
 
 from nope.runtime.files import read_object, write_json
 
@@ -22,11 +21,11 @@ ROOM = 'plans'
 class Piece:
     """A run, an evaluation or an export. Paths are relative to the work folder.
 
-    what: 'train', 'measure' or 'export'. wanted: whether the config asks for it, and not only what
-    it is needed for. used_by: the evaluations and exports of the config, by name, that are made
-    from it or are it. folder: its home, in which `finished` is there once it is whole. lock:
-    held by whoever makes it. failed: why the last attempt failed. needs: folders of the pieces
-    before it. steps, tokens: of a training, in all and of a step; 0 for others.
+    what: 'train', 'measure' or 'export'. wanted: whether the config itself asks for it. used_by:
+    names of the evaluations and exports of the config that are made from it or are it. folder: its
+    home, with `finished` in it once it is whole. lock: held by whoever makes it. failed: why the
+    last attempt failed. needs: folders of the pieces before it. steps, tokens: of a training, in
+    all and of a step; 0 for others.
     """
 
     what: str
@@ -63,14 +62,17 @@ def read(root: pathlib.Path, name: str) -> list[Piece]:
         known = ', '.join(names(root)) or 'none'
         raise ValueError(f'{path} is missing; the figures that commands worked on here: {known}')
     try:
-        return [_piece(entry) for entry in found['pieces']]
+        return [
+            Piece(**entry | {name: tuple(entry[name]) for name in ('used_by', 'needs')})
+            for entry in found['pieces']
+        ]
     except (KeyError, TypeError) as error:
         raise ValueError(f'{path} is damaged: it lists no pieces ({error})') from error
 
 
 def asked(unmade: Sequence[Piece]) -> list[Piece]:
-    """Those of the pieces that are not there that the config asks for, or that one of these needs.
-    unmade: each after its needs."""
+    """Pieces that the config asks for and that are not there, and pieces that these need. unmade:
+    each after its needs."""
     found: set[str] = set()
     for piece in reversed(unmade):
         if piece.wanted or piece.folder in found:
@@ -84,11 +86,6 @@ def reason(path: pathlib.Path) -> str:
     if note is None:
         return ''
     return f'{note.get("error")} on {note.get("host")}, {note.get("at")}: {note.get("message")}'
-
-
-def _piece(entry: dict[str, Any]) -> Piece:
-    lists = {name: tuple(entry[name]) for name in ('used_by', 'needs')}
-    return Piece(**{**entry, **lists})
 
 
 def _path(root: pathlib.Path, name: str) -> pathlib.Path:

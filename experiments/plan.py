@@ -105,7 +105,13 @@ def make_plan(workspace: Workspace, wanted: Sequence[Spec]) -> Plan:
     order = _ordered(wanted)
     done = processes.from_first(lambda: [workspace.finished(spec) for spec in order])
     finished = {spec for spec, is_done in zip(order, done, strict=True) if is_done}
-    reached = _reached(wanted, finished)
+    reached: set[Spec] = set()
+    waiting = list(wanted)
+    while waiting:
+        spec = waiting.pop()
+        if spec.room and spec not in reached:
+            reached.add(spec)
+            waiting += () if spec in finished else spec.needs
     missing = tuple(spec for spec in order if spec in reached and spec not in finished)
     return Plan(missing, len(reached & finished))
 
@@ -118,30 +124,29 @@ def listed(workspace: Workspace, wanted: Mapping[str, Spec]) -> list[Piece]:
         for below in _ordered([spec]):
             users.setdefault(below, []).append(name)
     asked = set(wanted.values())
-    return [
-        _piece(workspace, spec, tuple(users[spec]), spec in asked)
-        for spec in _ordered(list(wanted.values()))
-    ]
+    found = []
 
-
-def _piece(workspace: Workspace, spec: Spec, users: tuple[str, ...], wanted: bool) -> Piece:
     def inside(path: pathlib.Path) -> str:
         return path.relative_to(workspace.root).as_posix()
 
-    folder = workspace.folder(spec)
-    training = spec.train if isinstance(spec, RunSpec) else None
-    return Piece(
-        what=WHAT.get(spec.room, 'make'),
-        wanted=wanted,
-        used_by=users,
-        folder=inside(folder),
-        finished=spec.finished,
-        lock=inside(spec.lock(folder)),
-        failed=inside(spec.failure(folder)),
-        needs=tuple(inside(workspace.folder(need)) for need in spec.needs if need.room),
-        steps=training.steps if training else 0,
-        tokens=training.tokens / training.steps if training else 0.0,
-    )
+    for spec in _ordered(list(wanted.values())):
+        folder = workspace.folder(spec)
+        training = spec.train if isinstance(spec, RunSpec) else None
+        found.append(
+            Piece(
+                what=WHAT.get(spec.room, 'make'),
+                wanted=spec in asked,
+                used_by=tuple(users[spec]),
+                folder=inside(folder),
+                finished=spec.finished,
+                lock=inside(spec.lock(folder)),
+                failed=inside(spec.failure(folder)),
+                needs=tuple(inside(workspace.folder(need)) for need in spec.needs if need.room),
+                steps=training.steps if training else 0,
+                tokens=training.tokens / training.steps if training else 0.0,
+            )
+        )
+    return found
 
 
 def _ordered(wanted: Sequence[Spec]) -> list[Spec]:
@@ -157,15 +162,3 @@ def _ordered(wanted: Sequence[Spec]) -> list[Spec]:
     for spec in wanted:
         visit(spec)
     return list(order)
-
-
-def _reached(wanted: Sequence[Spec], finished: set[Spec]) -> set[Spec]:
-    """The wanted pieces and those below them, nothing below a finished one."""
-    found: set[Spec] = set()
-    waiting = list(wanted)
-    while waiting:
-        spec = waiting.pop()
-        if spec.room and spec not in found:
-            found.add(spec)
-            waiting += () if spec in finished else spec.needs
-    return found

@@ -4,8 +4,8 @@
     nope run --config=FILE.py:ARGUMENT --workdir=work/mine
 
 Started again after any stop, it goes on from the last checkpoint. Exit status: 0 done, 1 a
-run failed, 2 bad input (nothing was compiled), 3 no failure but trainings that diverge, 143 stopped
-by SIGTERM or Ctrl-C and saved.
+run failed, 2 bad input (nothing was compiled). 3: some trainings diverge, and nothing else failed.
+143: stopped by SIGTERM or Ctrl-C and saved.
 
 With --plan, or --plan-for=h100:8, it prints what is missing with its least device hours and ends.
 """

@@ -48,8 +48,8 @@ class Scope:
         entry: Section | None = None,
         default: Mapping[str, Any] | None = None,
     ) -> Section:
-        """A section of the config, with the changes of an entry that names it. default: of a config
-        that has no such section."""
+        """A section of the config, with the changes of an entry that names it. default: stands in
+        for a missing section."""
         if name not in self._config and default is None:
             needed = f'{entry.path(name)} changes a section: ' if entry and name in entry else ''
             raise ValueError(

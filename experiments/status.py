@@ -2,10 +2,10 @@
 
     python -m experiments.status WORKDIR [NAME ...] [--only=running,failed]
 
-A line for each piece of the figures NAME (all that commands worked on in WORKDIR), with what is
-known of it: step, steps a second and time left of a training, finished samples of an evaluation,
-why one failed. Commands that are at work are not disturbed. Exit status: 0 all is done, 1 something
-is not, 2 bad input.
+It prints a line for each piece of the figures NAME (all that commands worked on in WORKDIR). The
+line tells step, steps a second and time left of a training, finished samples of an evaluation, why
+a piece failed. Commands at work are not disturbed. Exit status: 0 all is done, 1 something is not,
+2 bad input.
 """
 
 from __future__ import annotations
@@ -56,7 +56,10 @@ def table(found: Sequence[Row], only: Iterable[str] = STATES) -> str:
     """One line a piece, and the numbers of all in a last one."""
     shown = [row for row in found if row.state in set(only)]
     names = [f'{row.piece.what:8} {row.piece.name}' for row in shown]
-    users = [_users(row.piece) for row in shown]
+    users = []
+    for row in shown:
+        first, *others = row.piece.used_by or ('',)
+        users.append(f'{first} +{len(others)}' if others else first)
     wide, wider = (max(map(len, texts), default=0) for texts in (names, users))
     lines = [
         f'{row.state:8} {name:{wide}}  {user:{wider}}  {row.more}'.rstrip()
@@ -73,7 +76,10 @@ def _row(root: pathlib.Path, piece: Piece, done: set[str]) -> Row:
         return Row(piece, DONE)
     if holder.is_held(folder, root / piece.lock):
         return Row(piece, RUNNING, _progress(folder, piece))
-    failure = _failure(root / piece.failed)
+    try:
+        failure = pieces.reason(root / piece.failed)
+    except (OSError, ValueError):
+        failure = 'for a reason that cannot be read'
     if failure:
         return Row(piece, FAILED, failure)
     waits = [pathlib.PurePath(need).name for need in piece.needs if need not in done]
@@ -98,18 +104,6 @@ def _progress(folder: pathlib.Path, piece: Piece, at_rest: bool = False) -> str:
     speed = rate / piece.tokens
     left = datetime.timedelta(seconds=round((piece.steps - step) / speed))
     return f'{told}, {speed:.3g} steps/s, {left} left'
-
-
-def _failure(path: pathlib.Path) -> str:
-    try:
-        return pieces.reason(path)
-    except (OSError, ValueError):
-        return 'for a reason that cannot be read'
-
-
-def _users(piece: Piece) -> str:
-    first, *others = piece.used_by or ('',)
-    return f'{first} +{len(others)}' if others else first
 
 
 def main(arguments: Sequence[str]) -> int:

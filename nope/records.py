@@ -1,10 +1,10 @@
 """Measurements as named arrays: what an evaluation leaves and a figure reads.
 
 A `Records` object is one evaluation of one model. Its arrays carry the names of their axes and a
-unit, so that a figure never has to know where a number came from. On disk it is a folder:
-`records.npz` (exact arrays), `records.json` (format, attributes, axes, units) and, for people, one
-`<array>.csv` for every array of at most two axes without resamples. `records.json` has checksums of
-`records.npz` and of itself, so that damage and arrays of other records are refused.
+unit, so that a figure never has to know where a number came from. On disk it is a folder with
+`records.npz` (exact arrays) and `records.json` (format, attributes, axes, units). For people there
+is one `<array>.csv` for every array of at most two axes without resamples. `records.json` has
+checksums of `records.npz` and of itself, so that damage and arrays of other records are refused.
 """
 
 from __future__ import annotations
@@ -86,8 +86,17 @@ def save(records: Records, folder: pathlib.Path) -> None:
     packed = stream.getvalue()
     files.write_bytes(folder / 'records.npz', packed)
     for name, measure in records.measures.items():
-        if measure.values.ndim <= CSV_MAX_AXES and RESAMPLE not in measure.axes:
-            files.write_text(folder / f'{name}.csv', _csv(name, measure, records))
+        axes, shape = measure.axes, measure.values.shape
+        if len(shape) > CSV_MAX_AXES or RESAMPLE in axes:
+            continue
+        along = [records.along(axis, n) for axis, n in zip(axes, shape, strict=True)]
+        text = io.StringIO()
+        writer = csv.writer(text)
+        writer.writerow([*axes, f'{name} ({measure.unit})'])
+        for index, value in np.ndenumerate(measure.values):
+            row = [c[i].item() for c, i in zip(along, index, strict=True)]
+            writer.writerow([*row, repr(float(value))])
+        files.write_text(folder / f'{name}.csv', text.getvalue())
     description = {
         'format': FORMAT,
         CHECKSUM: hashlib.sha256(packed).hexdigest(),
@@ -118,7 +127,15 @@ def load(folder: pathlib.Path) -> Records:
         )
     if description.pop(SEAL, None) != _digest(description):
         raise _damaged(path, 'it is not what was written')
-    arrays = _arrays(folder / 'records.npz', description[CHECKSUM])
+    packed_in = folder / 'records.npz'
+    try:
+        packed = packed_in.read_bytes()
+    except FileNotFoundError as error:
+        raise _damaged(packed_in, 'it is missing') from error
+    if hashlib.sha256(packed).hexdigest() != description[CHECKSUM]:
+        raise _damaged(packed_in, 'it has not the checksum that records.json says')
+    with np.load(io.BytesIO(packed), allow_pickle=False) as opened:
+        arrays = dict(opened)
     measures = {
         name: Measure(arrays[f'measure/{name}'], tuple(said['axes']), said['unit'])
         for name, said in description['measures'].items()
@@ -136,32 +153,8 @@ def _digest(description: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _arrays(path: pathlib.Path, checksum: str) -> dict[str, np.ndarray]:
-    """All arrays of the file, which has to have the checksum."""
-    try:
-        packed = path.read_bytes()
-    except FileNotFoundError as error:
-        raise _damaged(path, 'it is missing') from error
-    if hashlib.sha256(packed).hexdigest() != checksum:
-        raise _damaged(path, 'it has not the checksum that records.json says')
-    with np.load(io.BytesIO(packed), allow_pickle=False) as arrays:
-        return dict(arrays)
-
-
 def _damaged(path: pathlib.Path, why: str) -> ValueError:
     return ValueError(
         f'{path} is damaged: {why}; remove {path.parent}, and experiments.run with the config of '
         'its figure measures it again, from the run that is kept'
     )
-
-
-def _csv(name: str, measure: Measure, records: Records) -> str:
-    """Long form: one row per value, its coordinates first."""
-    along = [records.along(a, n) for a, n in zip(measure.axes, measure.values.shape, strict=True)]
-    stream = io.StringIO()
-    writer = csv.writer(stream)
-    writer.writerow([*measure.axes, f'{name} ({measure.unit})'])
-    for index, value in np.ndenumerate(measure.values):
-        row = [c[i].item() for c, i in zip(along, index, strict=True)]
-        writer.writerow([*row, repr(float(value))])
-    return stream.getvalue()

@@ -14,7 +14,7 @@ from experiments.programs import AttentionRows, Program
 from experiments.scope import MOST_TOKENS
 from nope.data.tasks.base import TEST
 from nope.evals import attended_distance, attention_rows, batching
-from nope.evals.attended_distance import Part
+from nope.evals.attended_distance import CountedSequence
 from nope.model import ModelConfig
 from nope.records import Records
 
@@ -85,9 +85,10 @@ class AttendedDistanceSpec(EvalSpec):
         what = f'{facts["task"]} of lengths {facts["shortest_read"]} to {facts["longest_read"]}'
         return what, f'{facts["sequences"]:,} examples, {facts["queries"]:,} tokens of targets'
 
-    def _parts(self) -> tuple[list[Part], list[int]]:
+    def _parts(self) -> tuple[list[CountedSequence], list[int]]:
         """The examples of the test that are read, the least length first, and their lengths."""
         found = task_examples.by_length(self.task_data, self.examples, (TEST,))
         # Queries are the target's tokens that are read.
         every = [ids for some in found.values() for ids in some]
-        return [Part(task_examples.read(ids), len(ids.prompt)) for ids in every], list(found)
+        parts = [CountedSequence(task_examples.read(ids), len(ids.prompt)) for ids in every]
+        return parts, list(found)

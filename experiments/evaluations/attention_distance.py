@@ -18,7 +18,7 @@ from experiments.scope import MOST_TOKENS
 from experiments.specs import identifier
 from nope.data import TaskData, tokenizer_of
 from nope.evals import attention_distance, attention_rows, batching
-from nope.evals.attention_distance import Group
+from nope.evals.attention_distance import SequenceGroup
 from nope.evals.attention_rows import Model
 from nope.model import ModelConfig
 from nope.records import Records
@@ -141,14 +141,15 @@ class AttentionDistanceSpec(EvalSpec):
         what = f'{each:,} windows of up to {lengths[-1]:,} {token}s of {found.attributes["data"]}'
         return what, f'{found.attributes["split"]} split{manner(found.attributes)}, {rows}'
 
-    def _groups(self, bench: Bench) -> list[Group]:
+    def _groups(self, bench: Bench) -> list[SequenceGroup]:
         """Sequences that both models read, by the length of the problem or of the window."""
         if self.windows:
             read = [(w.length, blocks(bench, self.run, w).tokens) for w in self.windows]
-            return [Group(length, list(found[:, :-1])) for length, found in read]
+            return [SequenceGroup(length, list(found[:, :-1])) for length, found in read]
         assert self.examples is not None
         found = task_examples.by_length(self.task_data, self.examples)
-        return [Group(n, [task_examples.read(ids) for ids in some]) for n, some in found.items()]
+        sequences = {n: [task_examples.read(ids) for ids in some] for n, some in found.items()}
+        return [SequenceGroup(n, some) for n, some in sequences.items()]
 
 
 def _other(asked: EvalEntry) -> Source:

@@ -147,7 +147,7 @@ class PasskeySpec(TextSpec):
         what = f'{named}pass keys{alike} in prompts{text} of up to {length}'
         return what, f'{facts["tests"]:,} for each length and depth{after_bos(found, "prompt")}'
 
-    def _plan(self, bench: Bench) -> passkey.Plan:
+    def _plan(self, bench: Bench) -> passkey.PasskeyPlan:
         given = TEMPLATES[self.template], self.tokenizer, self.max_length, self.plan_seed
         common: dict[str, Any] = {'bos': self.bos, 'tests': self.tests, 'lengths': self.lengths}
         if self.is_protocol:

@@ -88,7 +88,7 @@ class RulerSpec(LengthsOfTextSpec):
         samples, seed = section.at_least('samples', 1), section.at_least('seed', 0)
         if section.get('leave_out', False):
             tokenizer = load_tokenizer(asked.run.data.tokenizer)
-            plan = ruler.Plan(tokenizer, tasks, lengths, samples, seed, corpora)
+            plan = ruler.RulerPlan(tokenizer, tasks, lengths, samples, seed, corpora)
             plan, misfits = plan.fitting()
             for task, why in misfits.items():
                 log.warning('RULER leaves out %s, at every length: %s', task, why)
@@ -139,8 +139,8 @@ class RulerSpec(LengthsOfTextSpec):
         how = f'{facts["samples"]:,} samples each, greedy{after_bos(found, "prompt")}'
         return f'RULER, {several} of up to {length}', how
 
-    def _plan(self, bench: Bench) -> ruler.Plan:
-        return ruler.Plan(
+    def _plan(self, bench: Bench) -> ruler.RulerPlan:
+        return ruler.RulerPlan(
             self.tokenizer,
             self.tasks,
             self.lengths,

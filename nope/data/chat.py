@@ -89,34 +89,25 @@ def load_chat(folder: pathlib.Path) -> Chat:
     ValueError where there is none.
     """
     declared = special_tokens.read(folder / 'tokenizer.json')
-    found = _found(folder, declared.config)
-    if found is None:
-        raise ValueError(
-            f'{folder} has no chat template: neither {FILE} nor chat_template in '
-            f'{special_tokens.CONFIG}'
-        )
-    named, source = found
     tokens = {name: text for name, text in declared.tokens.items() if text is not None}
-    return Chat(named, source, tokens)
-
-
-def _found(folder: pathlib.Path, config: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Name and text of the template."""
     if (folder / FILE).is_file():
-        return str(folder / FILE), files.read_utf8(folder / FILE).decode()
+        return Chat(str(folder / FILE), files.read_utf8(folder / FILE).decode(), tokens)
     beside = files.read_object(folder / OBJECT) or {}
-    for name, value in ((special_tokens.CONFIG, config), (OBJECT, beside)):
+    for name, value in ((special_tokens.CONFIG, declared.config), (OBJECT, beside)):
         template = value.get('chat_template')
         if isinstance(template, list):
             of = {each.get('name'): each for each in template if isinstance(each, dict)}
             template = of.get(DEFAULT, {}).get('template')
         if isinstance(template, str):
-            return str(folder / name), template
-    return None
+            return Chat(str(folder / name), template, tokens)
+    raise ValueError(
+        f'{folder} has no chat template: neither {FILE} nor chat_template in '
+        f'{special_tokens.CONFIG}'
+    )
 
 
 class _Generation(jinja2.ext.Extension):
-    """`{% generation %}`, which marks what an assistant said, as a block without effect."""
+    """`{% generation %}`, the mark of an assistant's words, is a block without effect."""
 
     tags = {'generation'}  # noqa: RUF012 (as the base class has it)
 

@@ -60,7 +60,7 @@ def eval_blocks(
     windows, all of them are returned.
 
     cut: one of `CUTS`. Packed windows are the first `count` of length + 1 tokens of the split's
-    documents joined, whatever the seed, as training sequences are: a position's context may begin
+    documents joined, whatever the seed, as training sequences are. A position's context may begin
     in the document before. `ends` takes the last length + 1 tokens of each document of `shortest`
     tokens or more and of fewer than `longest` (None: no limit).
 

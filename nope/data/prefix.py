@@ -1,9 +1,9 @@
 """Prefix of a text: the tokens that it begins with, most often BOS or none.
 
 A tokenizer's own prefix is what its files put before every text: the post-processor of a
-tokenizer.json, `add_bos_token` beside a SentencePiece model. What they put behind a text, such as
-EOS, is left out, for a text goes on. `bos=None` means it everywhere, True BOS where it has none of
-its own, False no prefix.
+tokenizer.json, `add_bos_token` beside a SentencePiece model. Tokens behind a text, such as EOS, are
+left out, for a text goes on. Everywhere `bos=None` means that prefix. True means BOS where there is
+none, False no prefix.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def begun(tokens_BT: np.ndarray, prefix: Sequence[int]) -> np.ndarray:
 
 
 def last(ids: np.ndarray, count: int, prefix: Sequence[int]) -> np.ndarray:
-    """The last `count` >= 1 tokens of a text, in which the prefix that the text begins with stands
-    in place of the first ones."""
+    """The last `count` >= 1 tokens of a text. The prefix that it begins with takes the place of the
+    first ones."""
     if len(ids) <= count:
         return ids
     kept = ids[len(ids) - count :]

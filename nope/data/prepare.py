@@ -25,8 +25,7 @@ from nope.data import digest, shards
 from nope.data.sources import PART_BYTES, CorpusPart, Source, of_split
 from nope.data.splits import SPLITS
 from nope.data.tokenizers import ByteTokenizer, Tokenizer, load_tokenizer
-from nope.runtime import files
-from nope.runtime import progress as progress_bars
+from nope.runtime import files, progress
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +46,6 @@ def prepare(
     split: str | None = None,
     workers: int = 1,
     part_bytes: int = PART_BYTES,
-    progress: bool = True,
 ) -> dict[str, Any]:
     """Tokenises `source` into the folder `out` and returns its metadata.
 
@@ -57,7 +55,7 @@ def prepare(
     more, the main program is imported again in each and needs its `if __name__ == '__main__'`.
 
     tokenizer: as `data.tokenizer`. field: its name in messages. split: tokenises that split alone.
-    part_bytes: approximate text of a part, which is the unit of work and of repetition after a
+    part_bytes: about the text of a part. Parts are the units of work, and are repeated after a
     restart. Raises as `Source.list_parts` and `load_tokenizer`; ValueError when `out` holds, or was
     begun for, something else, lies in the corpus, or the corpus changes meanwhile.
     """
@@ -91,7 +89,7 @@ def prepare(
                 for leftover in out.glob('*.partial-*'):
                     leftover.unlink()
             todo = [i for i in range(len(parts)) if _unit(out, i, len(parts)) is None]
-            _tokenise_parts(parts, todo, loaded, out, workers, progress)
+            _tokenise_parts(parts, todo, loaded, out, workers)
             _check_unchanged(source, out, plan)
             _write_metadata(source, out, plan)
     return shards.read_metadata(source.name(), out)
@@ -175,10 +173,9 @@ def _tokenise_parts(
     tokenizer: Tokenizer,
     out: pathlib.Path,
     workers: int,
-    progress: bool,
 ) -> None:
     total = sum(parts[i].size for i in todo)
-    with _Progress(total, hidden=not (progress and todo)) as bar:
+    with _Progress(total, hidden=not todo) as bar:
         if min(workers, len(todo)) <= 1:
             for i in todo:
                 _tokenise_part(parts[i], i, len(parts), tokenizer, out, bar.add)
@@ -263,7 +260,7 @@ class _Progress:
     """A progress bar in bytes of text, with the rates of documents and tokens."""
 
     def __init__(self, total: int, hidden: bool) -> None:
-        self._bar = progress_bars.bar(
+        self._bar = progress.bar(
             total=total, desc='tokenising', unit='B', unit_scale=True, disable=hidden
         )
         self._began = time.monotonic()

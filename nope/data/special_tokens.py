@@ -1,6 +1,8 @@
-"""Special tokens as the files beside a tokenizer declare them, in the order that `transformers`
-(5.23) reads them: `special_tokens_map.json` before `tokenizer_config.json`, unless the latter has
-`added_tokens_decoder`; then the token ids of `generation_config.json` and `config.json`.
+"""Special tokens as the files beside a tokenizer declare them.
+
+`transformers` (5.23) has the order: `special_tokens_map.json` is read before
+`tokenizer_config.json`, unless the latter has `added_tokens_decoder`. Then come the token ids of
+`generation_config.json` and `config.json`.
 """
 
 from __future__ import annotations
@@ -71,7 +73,13 @@ def read(tokenizer: pathlib.Path) -> Declared:
     object or has ids that are none."""
     config = _object(tokenizer, CONFIG)
     mapped = {} if DECODER in config else _object(tokenizer, MAP)
-    tokens, listed = _tokens(config) | _tokens(mapped), _listed(config, mapped)
+    tokens = _tokens(config) | _tokens(mapped)
+    named, older = EXTRA
+    lists = [config.get(named), config.get(older), mapped.get(older)]
+    first = next((found for found in lists if found and isinstance(found, list)), [])
+    more = mapped.get(named)  # beside the first list that is there
+    values = [*first, *(more if isinstance(more, list) else [])]
+    listed = [text for value in values if (text := _text(value))]
     return Declared(
         tokens=tokens,
         listed=listed,
@@ -97,17 +105,6 @@ def _tokens(fields: Mapping[str, Any]) -> dict[str, str | None]:
         if value is None or _text(value) is not None:
             found[key] = _text(value)
     return found
-
-
-def _listed(config: Mapping[str, Any], mapped: Mapping[str, Any]) -> list[str]:
-    """The texts of the special tokens without a name: of the first list that is there, and of the
-    map's own. mapped: special_tokens_map.json."""
-    named, older = EXTRA
-    lists = [config.get(named), config.get(older), mapped.get(older)]
-    first = next((found for found in lists if found and isinstance(found, list)), [])
-    more = mapped.get(named)
-    values = [*first, *(more if isinstance(more, list) else [])]
-    return [text for value in values if (text := _text(value))]
 
 
 def _text(token: Any) -> str | None:

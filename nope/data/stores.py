@@ -63,8 +63,8 @@ def open_store(
 
 
 def stored_tokens(config: DataConfig, split: str, cache: pathlib.Path) -> int | None:
-    """Tokens of a split of the one source that `config` has, where `open_store` has tokenised all
-    of it; None where it has not, and for a mixture, whose sources are read at their own weights."""
+    """Tokens of a split of the one source, once `open_store` has tokenised all of it. None before,
+    and for a mixture: its sources are read at their own weights."""
     if len(config.sources) > 1:
         return None
     (source,) = config.sources

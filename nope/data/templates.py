@@ -13,8 +13,8 @@ class Template:
     """The pieces of a prompt, ASCII, in the order in which they stand.
 
     info: states the key, as `{key}`; of one of several keys its name too, as `{name}`.
-    question: ends with the words that precede the key in `info`, and without a space; it asks for
-        one of several by `{name}`.
+    question: ends with the words before the key in `info`, without a space. It asks for one of
+        several by `{name}`.
     answer_prefix: what stands between the question and the key in an answer. opening: the end of
         the question, with which the answer begins in a chat.
     """

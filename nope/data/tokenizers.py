@@ -49,7 +49,7 @@ class Tokenizer(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """Digest of everything that determines the ids; not of where the file lies."""
+        """Digest of all that determines the ids. The place of the file does not."""
         ...
 
     def encode(self, text: str | bytes) -> np.ndarray:
@@ -117,7 +117,7 @@ class HuggingFaceTokenizer:
     fingerprint: str
 
     def encode(self, text: str | bytes, *, special: bool = False) -> np.ndarray:
-        """As `Tokenizer.encode`. special: what spells a special token becomes that token."""
+        """As `Tokenizer.encode`. special: text that spells a special token becomes it."""
         return np.asarray(self.encoding(_to_str(text), special=special).ids, np.int32)
 
     def encoding(self, text: str, *, special: bool = False) -> Any:

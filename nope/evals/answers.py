@@ -31,9 +31,9 @@ class Sample(NamedTuple):
 class Part:
     """Samples of one task at one length.
 
-    budget: tokens of an answer. score: of a prediction to a sample, 0 .. 1. cleaned: the prediction
-    that is kept and scored, from the text that was generated. opening: the answer begins where the
-    text of a sample has it last, and a chat leaves that to the assistant; '' for nowhere.
+    budget: tokens of an answer. score: rates a prediction of a sample, 0 .. 1. cleaned: makes the
+    prediction to keep and score from generated text. opening: the answer begins at its last place
+    in a sample's text, and a chat leaves that to the assistant; '' for nowhere.
     """
 
     task: str

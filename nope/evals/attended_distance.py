@@ -1,7 +1,8 @@
 """Normalised distance of the most attended key, as a histogram for each head.
 
-The distance of query q (0-based) with weights a_qk is (q - argmax_k a_qk) / (q + 1): 0 for its own
-token, near 1 for the first (arXiv 2305.19466, Figure 7). The earliest of equal weights counts.
+The distance of query q (0-based) with weights a_qk is (q - argmax_k a_qk) / (q + 1) (arXiv
+2305.19466, Figure 7). It is 0 for its own token and near 1 for the first. The earliest of equal
+weights counts.
 """
 
 from __future__ import annotations
@@ -32,9 +33,6 @@ class CountedSequence(NamedTuple):
 
     tokens: np.ndarray
     first: int
-
-
-Part = CountedSequence
 
 
 def run(

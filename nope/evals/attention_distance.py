@@ -33,9 +33,6 @@ class SequenceGroup(NamedTuple):
     sequences: Sequence[np.ndarray]
 
 
-Group = SequenceGroup
-
-
 def run(
     first: Model,
     second: Model,

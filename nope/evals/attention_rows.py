@@ -35,9 +35,9 @@ class Model(NamedTuple):
 class WeightRows(NamedTuple):
     """Weights of some queries in a batch of sequences.
 
-    members: the sequences' numbers, in the order of the batch; rows behind them are surplus.
-    lengths_B: int32, tokens of each; of a surplus row 1. queries_R: int32 positions, some behind
-    the end of a shorter sequence. weights: of each model, float32 [L, B, N, R, T].
+    members: numbers of the batch's sequences, in its order. Rows behind them are surplus.
+    lengths_B: int32, tokens of each row; a surplus row has 1. queries_R: int32 positions. Some
+    lie behind the end of a shorter sequence. weights: float32 [L, B, N, R, T] for each model.
     """
 
     members: list[int]

@@ -25,10 +25,10 @@ def run(
 ) -> Records:
     """Measures a model on blocks [windows, T + 1] int32; means over windows.
 
-    Measures: `loss` [position], nats per token; by layer, head and position `entropy` in nats,
-    `first` the weight on the first token, `local` that on the latest `span` tokens (T at least as
-    many, or all), `norm` the Euclidean norm of the head's output; `global` [layer, head], 1 for
-    heads without position encoding, else 0. Positions count from 1.
+    Measures: `loss` [position], nats per token. By layer, head and position there are `entropy` in
+    nats, `first`, the weight on the first token, and `local`, that on the latest `span` tokens (T
+    at least as many, or all). `norm` is the Euclidean norm of the head's output. `global` [layer,
+    head] is 1 for heads without position encoding, else 0. Positions count from 1.
     """
     length = blocks.shape[1] - 1
     found = means(

@@ -249,7 +249,8 @@ def _row(
     text: str,
     checked: bool = True,
 ) -> dict[str, Any]:
-    """A question's row. text: predicted. checked: whether that decides; it is wrong otherwise."""
+    """A question's row. text: predicted. checked: whether that decides; it is wrong otherwise. A
+    scratchpad adds its steps, how many are right, and the first problem."""
     row = {
         'split': question.split,
         'length': question.example.length,
@@ -260,21 +261,15 @@ def _row(
     }
     if not checked:
         return {**row, 'correct': False, 'prediction': text}
-    return {**row, **_verdict(asked, question.example, text)}
-
-
-def _verdict(asked: Asked, example: Example, text: str) -> dict[str, Any]:
-    """A predicted text, and whether its final answer is right. A scratchpad adds its steps, how
-    many are right, and the first problem."""
-    task = asked.task
-    verdict = {'prediction': text, 'correct': task.form.matches(text, example.target)}
+    task, example = asked.task, question.example
+    row |= {'prediction': text, 'correct': task.form.matches(text, example.target)}
     if not isinstance(task, SteppedTask) or not task.style:
-        return verdict
-    checked = task.check(example.source, text)
+        return row
+    found = task.check(example.source, text)
     return {
-        **verdict,
-        'steps': len(checked.right),
-        'right_steps': sum(checked.right),
-        'parsed': checked.parsed,
-        'problem': next(iter(checked.problems), ''),
+        **row,
+        'steps': len(found.right),
+        'right_steps': sum(found.right),
+        'parsed': found.parsed,
+        'problem': next(iter(found.problems), ''),
     }

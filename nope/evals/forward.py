@@ -67,7 +67,7 @@ def means(
 
     Sums of a batch are made on the devices; batches are added on the host in float64 while the next
     one runs. Loss k is that of predicting token k + 1 from tokens 0 .. k. Entropy k is that of the
-    query at token k, which sees k + 1 keys. span: latest keys that the attention shape sums up;
+    query at token k over its k + 1 keys. span: latest keys that the attention shape sums up;
     None for no shape. of_document: [windows], the document of each, for resamples
     (nope.evals.bootstrap). ValueError where a mean loss is not finite, for token ids outside the
     vocabulary and for a `batch_size` below 1.

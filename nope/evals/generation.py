@@ -31,10 +31,10 @@ Ended = Callable[[int, np.ndarray], bool]
 class Options:
     """Decoding options: greedy, sampled or beam search.
 
-    new_tokens: at most so many. least: no stop id before so many. stop_ids: end a row, and are
-    not in its result. beams: 1 for greedy decoding or sampling, else beam search with
+    new_tokens: at most so many. least: no stop id comes before so many. stop_ids: end a row, and
+    are not in its result. beams: 1 is greedy decoding or sampling. More are beam search, with
     `length_penalty` and `early_stopping` as in `BeamSearch`. temperature, top_k, top_p: as in
-    `Sampling`; seed: of the samples, of 32 bits.
+    `Sampling`. seed: draws the samples, of 32 bits.
     """
 
     new_tokens: int
@@ -122,9 +122,9 @@ class Generator:
     ) -> list[np.ndarray]:
         """The new ids of every prompt, int32, in the order of the prompts.
 
-        prompts: int32 ids, each at least one. ended: asked every few tokens, with a prompt's index
-        and its new ids so far, whether to end that row (not with beams). numbers: of 32 bits, with
-        the seed what a prompt's samples are drawn by; None for its index. ValueError for a prompt
+        prompts: int32 ids, each at least one. ended: is asked every few tokens, with a prompt's
+        index and its new ids so far, whether to end that row (not with beams). numbers: of 32 bits.
+        They draw a prompt's samples, with the seed; None for its index. ValueError for a prompt
         too long for the position encoding, and for logits of NaN or infinity.
         """
         drawn_by = range(len(prompts)) if numbers is None else numbers

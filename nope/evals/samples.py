@@ -34,7 +34,13 @@ class SampleLog:
                 with path.open('r+b') as stream:
                     stream.truncate(content.rfind(b'\n') + 1)
         processes.meet('opening the samples')
-        self._read()
+        content = path.read_bytes() if path.exists() else b''
+        for number, line in enumerate(content.splitlines(), 1):
+            try:
+                row = parse_json(line)
+                self._rows[row.pop('key')] = row
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                raise ValueError(f'{path}, line {number}: not a finished sample') from error
         found = processes.exchange(len(self._rows), 'reading the samples')
         if len(set(found)) > 1:
             raise ValueError(f'{path}: the processes find {found} samples; is the folder shared?')
@@ -64,12 +70,3 @@ class SampleLog:
             stream.write(''.join(f'{line}\n' for line in lines))
             stream.flush()
             os.fsync(stream.fileno())
-
-    def _read(self) -> None:
-        content = self._path.read_bytes() if self._path.exists() else b''
-        for number, line in enumerate(content.splitlines(), 1):
-            try:
-                row = parse_json(line)
-                self._rows[row.pop('key')] = row
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
-                raise ValueError(f'{self._path}, line {number}: not a finished sample') from error

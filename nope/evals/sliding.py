@@ -118,10 +118,10 @@ def run(
     resample of the documents, where each length has enough (nope.evals.bootstrap), `loss_resampled`
     [resample, length].
 
-    variables: of every length, or one for all of them.
-    budget: tokens scored at each length, at most.
-    batch_tokens: tokens of a batch on each part of the mesh's batch axes.
-    log: windows that are in it are not measured again; the others are added batch by batch.
+    variables: one for every length, or one for all of them.
+    budget: at most so many tokens are scored at each length.
+    batch_tokens: a batch has so many on each part of the mesh's batch axes.
+    log: its windows are not measured again; the others are added batch by batch.
         It belongs to one model, its documents and its stride.
     ValueError as `plans`, before anything is computed. Lengths must not repeat or exceed the
     position encoding, and losses must be finite.

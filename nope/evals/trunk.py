@@ -42,8 +42,8 @@ class Trunk:
         self._cache: Cache | None = None
 
     def rows(self, prefix: np.ndarray, length_B: np.ndarray) -> Cache:
-        """Cache of B rows that hold the prefix. length_B: float32, the final length of each row;
-        all equal where there is a prefix and the model depends on the length."""
+        """Cache of B rows that hold the prefix. length_B: float32, the final length of each row.
+        All are equal where there is a prefix and the model depends on the length."""
         lengths = self._place(length_B)
         if not len(prefix):
             return _empty(self._config, self._slots, lengths)

@@ -129,7 +129,18 @@ def write(rotary: Rotary, head_dim: int, longest: int | None) -> dict[str, Any]:
     if isinstance(scaling, LongRoPE):
         # Transformers 4 looks here for the length that decides between short and long factors.
         keys[ORIGINAL] = settings[ORIGINAL]
-    longest = _longest(scaling, longest)
+    if isinstance(scaling, DynamicNTK):
+        longest = scaling.train_length
+    # Some versions take the ratio of `max_position_embeddings` to the length of pre-training for
+    # the factor, or make the multiplier of it, whatever the settings say.
+    if isinstance(scaling, ByParts | Llama3 | LongRoPE):
+        extended = scaling.train_length * float(scaling.factor or 1.0)
+        whole = extended.is_integer() and 1 <= extended <= MAX_LENGTH
+        extended = int(extended) if whole else scaling.train_length
+        if isinstance(scaling, LongRoPE):
+            longest = max(longest or 0, extended, scaling.train_length)
+        elif isinstance(scaling, ByParts) or (longest or 0) <= scaling.train_length:
+            longest = extended
     return keys if longest is None else {**keys, 'max_position_embeddings': longest}
 
 
@@ -214,23 +225,6 @@ _READERS: dict[str, tuple[tuple[str, ...], Callable[[Fields, int, int], Scaling]
 }
 # Kinds of scaling, and the settings of each.
 KINDS = {kind: keys for kind, (keys, _) in _READERS.items()}
-
-
-def _longest(scaling: Scaling, longest: int | None) -> int | None:
-    """`max_position_embeddings`. Some versions take its ratio to the length of pre-training for
-    the factor, or make the multiplier of it, whatever the settings say."""
-    if isinstance(scaling, DynamicNTK):
-        return scaling.train_length
-    if not isinstance(scaling, ByParts | Llama3 | LongRoPE):
-        return longest
-    extended = scaling.train_length * float(scaling.factor or 1.0)
-    whole = extended.is_integer() and 1 <= extended <= MAX_LENGTH
-    extended = int(extended) if whole else scaling.train_length
-    if isinstance(scaling, Llama3):
-        return longest if longest is not None and longest > scaling.train_length else extended
-    if isinstance(scaling, LongRoPE):
-        return max(longest or 0, extended, scaling.train_length)
-    return extended
 
 
 def _write_by_parts(scaling: Any) -> dict[str, Any]:

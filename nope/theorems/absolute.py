@@ -56,8 +56,8 @@ def model(longest: int, vocab_size: int = 8, width: int = 8, dtype: str = 'float
 
 
 def variables(config: ModelConfig, seed: int = 0) -> Variables:
-    """Weights of that model, float32. What the theorem leaves free, the queries' projection and the
-    rest of the embeddings, is drawn from `seed`."""
+    """Weights of that model, float32. The theorem leaves the queries' projection and the rest of
+    the embeddings free: they are drawn from `seed`."""
     rng = np.random.default_rng(seed)
     layer = counting_layer(config, rng)
     return assembled(config, embedding(config, rng), [layer])

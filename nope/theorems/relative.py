@@ -1,9 +1,9 @@
 """Relative positions from the second layer without position encoding (Theorem 2, arXiv 2305.19466).
 
 The first layer writes the position t of every token into its hidden state (`absolute`). In the
-second, the query of token t has slope (1, -t) in two dimensions and the key of token i has (i, 1),
-so that their logit has slope (i - t) in it: positions enter as their distance alone, a recency bias
-as ALiBi's. The rest of queries and keys compares contents: here any matrix A of numbers, one for
+second, the query of token t has slope (1, -t) in two dimensions and the key of token i has (i, 1).
+So their logit has slope (i - t) in it. Positions enter as their distance alone, a recency bias as
+ALiBi's. The rest of queries and keys compares contents: here any matrix A of numbers, one for
 each pair of tokens,
 
     logit[t, i] = slope (i - t) + A[token_t, token_i].
@@ -55,8 +55,8 @@ def variables(
     content_VV: np.ndarray | None = None,
     seed: int = 0,
 ) -> Variables:
-    """Weights of that model, float32. content_VV: A, of the query's token and the key's; None for
-    zeros. seed: of the first layer's queries, which are arbitrary. ValueError for A of another
+    """Weights of that model, float32. content_VV: A, by the query's token and the key's; None for
+    zeros. seed: draws the first layer's queries, which are arbitrary. ValueError for A of another
     shape."""
     V = config.vocab_size
     content_VV = zeros(V, V) if content_VV is None else np.asarray(content_VV, np.float32)

@@ -47,7 +47,7 @@ def write(kind: str, folder: pathlib.Path) -> Source:
     else:  # a part and a shard for every document or two
         source = write('text', folder / 'raw')
         out = folder / 'shards'
-        prepare.prepare(source, 'bytes', out, cache=folder, part_bytes=8, progress=False)
+        prepare.prepare(source, 'bytes', out, cache=folder, part_bytes=8)
         return Shards(str(out))
     return KINDS[kind](str(folder))
 

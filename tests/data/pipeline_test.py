@@ -208,7 +208,7 @@ def test_paged_and_resident_stores_give_the_same_batches(config, cache, monkeypa
 
 
 def test_prepared_shards_give_the_batches_of_their_source(config, cache, tmp_path):
-    prepare.prepare(config.sources[0], 'bytes', tmp_path / 'shards', cache=cache, progress=False)
+    prepare.prepare(config.sources[0], 'bytes', tmp_path / 'shards', cache=cache)
     prepared = DataConfig((Shards(str(tmp_path / 'shards')),))
     assert np.array_equal(batches(prepared, cache), batches(config, cache))
 
@@ -252,7 +252,7 @@ def test_source_without_a_whole_block_is_named(config, cache, tmp_path):
 
 def test_shards_of_another_tokenizer_are_refused(config, cache, tmp_path):
     out = tmp_path / 'shards'
-    metadata = prepare.prepare(config.sources[0], 'bytes', out, cache=cache, progress=False)
+    metadata = prepare.prepare(config.sources[0], 'bytes', out, cache=cache)
     (out / 'metadata.json').write_text(
         json.dumps(metadata | {'tokenizer': 'other', 'vocab_size': 32000})
     )

@@ -25,14 +25,14 @@ if __name__ == '__main__':
     corpus, out, workers = sys.argv[1:]
     prepare.prepare(
         Text(corpus), 'bytes', pathlib.Path(out), cache=pathlib.Path(out),
-        workers=int(workers), part_bytes=4000, progress=False,
+        workers=int(workers), part_bytes=4000,
     )
 """
 
 
 def run(corpus, out, **options) -> dict:
     source = Text(str(corpus))
-    defaults = {'tokenizer': 'bytes', 'part_bytes': PART_BYTES, 'progress': False}
+    defaults = {'tokenizer': 'bytes', 'part_bytes': PART_BYTES}
     return prepare.prepare(source, out=out, cache=out, **(defaults | options))
 
 
@@ -125,7 +125,7 @@ def test_empty_documents_are_left_out(tmp_path):
     rows = ['', 'one', '', 'two']
     (tmp_path / 'rows.jsonl').write_text(''.join(json.dumps({'text': r}) + '\n' for r in rows))
     source = JsonLines(str(tmp_path / 'rows.jsonl'))
-    metadata = prepare.prepare(source, 'bytes', tmp_path / 'out', cache=tmp_path, progress=False)
+    metadata = prepare.prepare(source, 'bytes', tmp_path / 'out', cache=tmp_path)
     entries = [entry for split in metadata['splits'].values() for entry in split]
     assert sum(entry['documents'] for entry in entries) == 2
 
@@ -144,10 +144,10 @@ def test_a_folder_in_the_corpus_is_refused_unless_it_is_hidden(corpus, tmp_path,
     (copy / 'a.jsonl').write_text('{"text": "a"}\n' * 20)
     source, scratch = kind(str(copy)), tmp_path / 'scratch'
     with pytest.raises(ValueError, match=r"data\.source: '.*corpus' holds '.*shards', into which"):
-        prepare.prepare(source, 'bytes', copy / 'shards', cache=scratch, progress=False)
+        prepare.prepare(source, 'bytes', copy / 'shards', cache=scratch)
     assert not (copy / 'shards').exists()
     for _ in range(2):  # the second finds the corpus as it was
-        prepare.prepare(source, 'bytes', copy / '.shards', cache=scratch, progress=False)
+        prepare.prepare(source, 'bytes', copy / '.shards', cache=scratch)
 
 
 def test_a_corpus_that_changes_meanwhile_is_refused(corpus, tmp_path, monkeypatch):
@@ -193,7 +193,6 @@ def test_error_in_a_part_reaches_the_caller(tmp_path, workers):
             cache=tmp_path,
             workers=workers,
             part_bytes=4000,
-            progress=False,
         )
     assert not (tmp_path / 'out' / 'metadata.json').exists()
 

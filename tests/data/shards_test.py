@@ -19,7 +19,7 @@ def prepared(corpus, tmp_path_factory):
     """The corpus in shards of many parts, and the train stream that they should hold."""
     out = tmp_path_factory.mktemp('shards') / 'corpus'
     source = Text(str(corpus))
-    metadata = prepare.prepare(source, 'bytes', out, cache=out, part_bytes=20_000, progress=False)
+    metadata = prepare.prepare(source, 'bytes', out, cache=out, part_bytes=20_000)
     parts = source.list_parts(out, 20_000)
     tokenizer = load_tokenizer('bytes')
     stream = [

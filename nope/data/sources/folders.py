@@ -29,9 +29,9 @@ def list_files(name: str, path: pathlib.Path, refusal: Refusal) -> list[str]:
     A single file is its own name, and is accepted unasked. Hidden files and folders (a leading
     dot) are left out. Links are followed, but for one to a folder that it lies in. What is left
     out is said. name: of the path's field in messages.
-    Raises FileNotFoundError where there is nothing at `path`, ValueError where nothing in it is
-    accepted, it is a data set of another kind, a file is a pointer of Git LFS or a name is not
-    UTF-8, PermissionError where something cannot be read.
+    Raises FileNotFoundError where there is nothing at `path`, PermissionError where something
+    cannot be read. ValueError says that nothing in it is accepted, that it is a data set of another
+    kind, that a file is a pointer of Git LFS, or that a name is not UTF-8.
     """
     if path.is_file():
         _check_file(name, path)
@@ -112,8 +112,8 @@ def _say(level: int, text: str) -> None:
 def _walk(
     name: str, path: pathlib.Path, refusal: Refusal
 ) -> Iterator[tuple[pathlib.Path, str | None]]:
-    """Every file of a folder with the reason to leave it out, None for one that counts; and every
-    folder that is not entered with its reason."""
+    """Every file of a folder has its reason to be left out, None for one that counts. Folders that
+    are not entered have one too."""
     for parent, names, not_entered in _folders(name, path):
         yield from ((parent / child, reason) for child, reason in not_entered.items())
         for child in names:

@@ -42,11 +42,13 @@ class JsonLines(Source):
         self.need('field', self.field, 'the field of a line that holds the text')
         self.check_limit('max_line_bytes')
         for pair in self.leave_out:
-            if not _is_rule(pair):
-                raise ValueError(
-                    f'{self.name("leave_out")}: {pair!r} is no rule; accepted: pairs of a field '
-                    "and its text, number, true or false, as in (('meta.set', 'Github'),)"
-                )
+            match pair:
+                case (str(name), str() | bool() | int() | float()) if all(name.split('.')):
+                    continue
+            raise ValueError(
+                f'{self.name("leave_out")}: {pair!r} is no rule; accepted: pairs of a field '
+                "and its text, number, true or false, as in (('meta.set', 'Github'),)"
+            )
 
     def identity(self) -> dict[str, Any]:
         names, _ = self._files()
@@ -164,14 +166,6 @@ def _is(found: Any, wanted: Any) -> bool:
         spelt = (found,) if isinstance(found, str) else (json.dumps(found), str(found))
         return wanted in spelt
     return type(found) is type(wanted) and found == wanted
-
-
-def _is_rule(pair: Any) -> bool:
-    """Whether it is a (field, value) pair."""
-    match pair:
-        case (str(name), str() | bool() | int() | float()):
-            return all(name.split('.'))
-    return False
 
 
 def _kind(value: Any) -> str:

@@ -70,8 +70,8 @@ class LeftOut:
     def other_data(self, found: Sequence[str]) -> tuple[str, list[str]] | None:
         """(kind, files) of the data that a folder holds instead, by `suffixes.kind_of`.
 
-        So it is where all files that are found only describe data; and, of binary data in the
-        layout of a data set of `datasets` or the hub, where no more others are found than data.
+        All files that are found only describe data then. Or the data are binary, in the layout of
+        `datasets` or the hub, and no more other files are found than data.
         """
         left = [*self._names.get(BINARY, ()), *self._names.get(SUFFIX, ())]
         data = [n for n in left if suffixes.kind_of(_last(n)) and not _describes(n)]

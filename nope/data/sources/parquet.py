@@ -84,7 +84,11 @@ class Parquet(Source):
                 f'{self.name()}: {path} is damaged: its row groups have not the '
                 f'{metadata.num_rows} rows that it says it has'
             )
-        if self.field not in names or not _is_text(schema.field(self.field).type):
+        kind = schema.field(self.field).type if self.field in names else pa.null()
+        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+        strings = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+        binary = (pa.types.is_binary, pa.types.is_large_binary)
+        if not any(check(kind) for check in (*strings, *binary)):
             raise ValueError(
                 f'{self.name("field")}={self.field!r}: no such column of text in {path}; its '
                 'columns are ' + ', '.join(f'{column.name} ({column.type})' for column in schema)
@@ -144,12 +148,3 @@ class ParquetPart:
         read, there = row - ends[self.begin], ends[-1] - ends[self.begin]
         if read != there:
             raise OSError(f'it holds {read} rows of text, not {there}')
-
-
-def _is_text(kind: Any) -> bool:
-    import pyarrow as pa
-
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    checks = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-    binary = (pa.types.is_binary, pa.types.is_large_binary)
-    return any(check(kind) for check in (*checks, *binary))

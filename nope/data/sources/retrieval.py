@@ -28,7 +28,7 @@ class Retrieval(Source):
     """Documents of records of `record_length` bytes, which are made on the spot.
 
     needles: most keys of a record, 1 to 26. haystacks: hay of a record, each as likely: 'filler' or
-    'text', that of `Stdlib` of the same split without other characters than ASCII.
+    'text'. Text is the ASCII of `Stdlib` in the same split.
     """
 
     kind: ClassVar[str] = 'retrieval'

@@ -2,9 +2,9 @@
 
 A record is a prompt of `templates.BRIEF` with its answer, then further questions, each after some
 hay and with the answer. It states one key only: of several without names, a model learns to read
-the nearest one instead of the one that matches. Where several are allowed a record states 1 up to
-so many keys, every number as likely: one alone as above, several by their names
-(`templates.BRIEF_NAMED`), and every question asks for any one of them. A record has no ending and
+the nearest one instead of the one that matches. A record may be allowed several keys, and states 1
+up to so many, every number as likely. One is stated alone as above, several by their names
+(`templates.BRIEF_NAMED`). Every question asks for any one of them. A record has no ending and
 is cut off in the middle of anything: what always stands at the end of a block, a model without
 position encoding learns to expect by the position, and beyond the training length it expects it
 everywhere.
@@ -72,14 +72,13 @@ def record(
 ) -> str:
     """Record `index` of a split: size + 1 characters, with a whole prompt and answer in `size`.
 
-    The first prompt has from none up to as many pieces of hay as fit with the answer, every number
-    and every depth of each key as likely as any other; a coin decides after each filler, or as much
-    text, before a further question whether there is another; before one for a named key there is
-    half as much. It states one key, or 1 to `needles` named ones. No two splits share a key
-    (`splits.split_of`), so they share no record. (Passkey evaluation asks for any key, as the paper
-    does, nine of ten of which training may have stated: the answer is in the prompt all the same.)
-    haystacks: of `templates.HAYSTACKS`, each as likely. text: that of the split, from any place on,
-    for the haystack 'text'.
+    The first prompt has from none up to as many pieces of hay as fit with the answer. Every number
+    is as likely, and every depth of each key. Before a further question a coin decides after each
+    filler, or as much text, whether there is another. Before one for a named key there is half as
+    much. It states one key, or 1 to `needles` named ones. No two splits share a key
+    (`splits.split_of`), so they share no record. Passkey evaluation asks for any key, as the paper
+    does. Training may have stated nine of ten, but the answer is in the prompt all the same.
+    haystacks: of `templates.HAYSTACKS`, each as likely. text: the split's, for the haystack 'text'.
     """
     seed = f'{split} {index}' + (f' of {needles}' if needles > 1 else '')
     hay: Hay = Filler()
@@ -90,12 +89,8 @@ def record(
     else:
         draw = random.Random(seed)
     count = 1 + _up_to(draw, needles - 1) if needles > 1 else 1
-    if count == 1:
-        return _of_one_key(draw, split, size, hay)
-    return _of_named_keys(draw, split, size, count, hay)
-
-
-def _of_one_key(draw: random.Random, split: str, size: int, hay: Hay) -> str:
+    if count > 1:
+        return _of_named_keys(draw, split, size, count, hay)
     key = _draw_key(draw, split)
     question = BRIEF.question + BRIEF.answer(key)
     pieces = _up_to(draw, (size - BRIEF.shortest) // hay.unit)

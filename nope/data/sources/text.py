@@ -48,10 +48,17 @@ class Text(Source):
         names, declared = self._files()
         path = pathlib.Path(self.path)
         found = declared or _splits(path, names)
-        pieces: list[Piece] = []
+        parts: list[TextPart] = []
+        group: list[Piece] = []
+        size = 0
         for name in names:
-            pieces += _pieces_of(folders.resolve(path, name), found.get(name))
-        return [TextPart(tuple(group)) for group in _group(pieces, part_bytes)]
+            for piece in _pieces_of(folders.resolve(path, name), found.get(name)):
+                group.append(piece)
+                size += piece.end - piece.begin
+                if size >= part_bytes:
+                    parts.append(TextPart(tuple(group)))
+                    group, size = [], 0
+        return [*parts, TextPart(tuple(group))] if group else parts
 
     def walked(self) -> pathlib.Path:
         return pathlib.Path(self.path)
@@ -161,19 +168,6 @@ def _pieces_of(file: pathlib.Path, split: str | None) -> list[Piece]:
 def _pieces(file: pathlib.Path, begin: int, end: int, split: str) -> list[Piece]:
     starts = range(begin, end, PIECE_BYTES)
     return [Piece(str(file), s, min(s + PIECE_BYTES, end), split) for s in starts]
-
-
-def _group(pieces: Iterable[Piece], part_bytes: int) -> Iterator[list[Piece]]:
-    group: list[Piece] = []
-    size = 0
-    for piece in pieces:
-        group.append(piece)
-        size += piece.end - piece.begin
-        if size >= part_bytes:
-            yield group
-            group, size = [], 0
-    if group:
-        yield group
 
 
 def _line_start(file: BinaryIO, offset: int) -> int:

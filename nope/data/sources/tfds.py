@@ -135,10 +135,26 @@ class TfdsPart:
 
 
 def _builder(source: Tfds, folder: str) -> Any:
-    """The data set of a folder; ValueError where its description cannot be read."""
+    """The data set of a folder; ValueError where its description cannot be read or names a class
+    outside TFDS."""
     import tensorflow_datasets as tfds
 
-    _check_classes(source, pathlib.Path(folder) / FEATURES)
+    path = pathlib.Path(folder) / FEATURES
+    try:
+        foreign = [
+            name
+            for name in (_classes(path.read_text()) if path.exists() else ())
+            if not isinstance(name, str) or not name.startswith(OWN_CLASSES)
+        ]
+    except (OSError, ValueError) as error:
+        raise ValueError(
+            f'{source.name()}: {folder} is no data set that can be read: {brief(error)}'
+        ) from error
+    if foreign:
+        raise ValueError(
+            f'{source.name()}: {path} names the class {foreign[0]!r:.200}, whose module would be '
+            f'imported; accepted are classes of {OWN_CLASSES.rstrip(".")}'
+        )
     try:
         builder = tfds.builder_from_directory(folder)
         builder.info.splits, builder.info.features  # noqa: B018 (read when they are asked for)
@@ -147,27 +163,6 @@ def _builder(source: Tfds, folder: str) -> Any:
             f'{source.name()}: {folder} is no data set that can be read: {brief(error)}'
         ) from error
     return builder
-
-
-def _check_classes(source: Tfds, path: pathlib.Path) -> None:
-    """ValueError where the file cannot be read or names a class outside TFDS."""
-    try:
-        foreign = [
-            name
-            for name in _classes(path.read_text())
-            if not isinstance(name, str) or not name.startswith(OWN_CLASSES)
-        ]
-    except FileNotFoundError:
-        return
-    except (OSError, ValueError) as error:
-        raise ValueError(
-            f'{source.name()}: {path.parent} is no data set that can be read: {brief(error)}'
-        ) from error
-    if foreign:
-        raise ValueError(
-            f'{source.name()}: {path} names the class {foreign[0]!r:.200}, whose module would be '
-            f'imported; accepted are classes of {OWN_CLASSES.rstrip(".")}'
-        )
 
 
 def _classes(text: str) -> Iterator[object]:

@@ -20,7 +20,7 @@ from nope.data.tasks.batches import (
 )
 from nope.data.tasks.config import WORDS, TaskData
 from nope.data.tasks.copy import Copy
-from nope.data.tasks.dataset import SEED, Dataset, Overlap, dataset
+from nope.data.tasks.dataset import SEED, Dataset, dataset
 from nope.data.tasks.lego import Lego
 from nope.data.tasks.parity import Parity
 from nope.data.tasks.pcfg import Pcfg, PcfgOwn
@@ -63,7 +63,6 @@ __all__ = [
     'Dataset',
     'Example',
     'Extents',
-    'Overlap',
     'Sizes',
     'SteppedTask',
     'Task',

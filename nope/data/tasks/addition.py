@@ -55,9 +55,14 @@ class Addition(SteppedTask):
         return tuple(bin for bin in every if split == TRAIN or max(bin) in lengths)
 
     def _draw(self, bin: Bin, rng: np.random.Generator, count: int) -> list[Example]:
-        rows = zip(*(_operands(rng, count, digits) for digits in bin), strict=True)
+        operands = []
+        for digits in bin:
+            rows = rng.integers(10, size=(count, digits))
+            if digits > 1:
+                rows[:, 0] = rng.integers(1, 10, size=count)
+            operands.append([int(''.join(map(str, row))) for row in rows.tolist()])
         drawn = []
-        for first, second in rows:
+        for first, second in zip(*operands, strict=True):
             answer = spaced(first + second)
             source = f'Compute {spaced(first)} + {spaced(second)} ? '
             drawn.append(Example(source, f'The answer is {answer}.', max(bin), answer))
@@ -77,13 +82,6 @@ class Addition(SteppedTask):
         if carry:
             steps.append(_step(0, 0, carry, ' + '))
         return steps
-
-
-def _operands(rng: np.random.Generator, count: int, digits: int) -> list[int]:
-    rows = rng.integers(10, size=(count, digits))
-    if digits > 1:
-        rows[:, 0] = rng.integers(1, 10, size=count)
-    return [int(''.join(map(str, row))) for row in rows.tolist()]
 
 
 def _number(digits: list[int]) -> str:

@@ -15,8 +15,8 @@ from collections.abc import Callable
 
 @dataclasses.dataclass(frozen=True)
 class Form:
-    """Form of a task's final answer. `pattern` finds it in a text as group 1; `canonical` maps that
-    to the value that is compared, or to None for no such answer."""
+    """Form of a task's final answer. `pattern` finds it in a text as group 1. `canonical` maps that
+    to a value to compare, or to None for no such answer."""
 
     name: str
     pattern: re.Pattern[str]

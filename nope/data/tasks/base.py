@@ -23,8 +23,8 @@ Bin = tuple[int, ...]
 
 
 class Example(NamedTuple):
-    """One example. length: that of figures' axes, the larger number of its bin. answer: the final
-    answer as the target states it; of copying and the like the whole target."""
+    """One example. length: as on figures' axes, the larger number of its bin. answer: the final
+    answer in the target's words; the whole target where the task is a kind of copying."""
 
     source: str
     target: str
@@ -52,8 +52,8 @@ class Task(abc.ABC):
     """A task: a pure function from a bin and a random generator to examples.
 
     longest: L, the greatest length of training; tests have L + 1 to 2 L. shortest: the least.
-    reach: another greatest length of the tests than 2 L, whose lengths each have as many examples
-    as otherwise, up to 2 L the same ones.
+    reach: another greatest length of the tests than 2 L. Each length has as many examples as
+    otherwise, up to 2 L the same ones.
     """
 
     longest: int

@@ -42,8 +42,8 @@ def tokenised(task: Task, tokenizer: Tokenizer, example: Example) -> Tokenised:
 def padded(examples: list[Tokenised], length: int) -> Batch:
     """Examples as rows of `length` tokens, padded on the right, all arrays [B, length].
 
-    Token t is followed by target t; a target has weight 1 where it is one of the example's target
-    tokens or its EOS, else 0: the prompt and the padding, which has token 0. No earlier token sees
+    Token t is followed by target t. Weights are 1 on the example's target tokens and its EOS, and 0
+    on the prompt and the padding. Padding has token 0. No earlier token sees
     the padding. Positions count from the first token, which is the prompt's. ValueError for an
     example that is longer.
     """
@@ -74,8 +74,8 @@ def training_batches(
 
     Every epoch has each example once, in an order shuffled anew. Global example i is a pure
     function of (data, seed, i), so `start`, the number of batches consumed, is the whole state of
-    the data. rows: which of a batch's examples are made, for a process that needs but some; None
-    for all. lengths: what training cuts the batches to, in turn; none for `length`. FieldError
+    the data. rows: the examples of a batch to make, for a process that needs but some; None for
+    all. lengths: training cuts the batches to these in turn; none for `length`. FieldError
     before the first batch for a length below the longest training example, whose target would be
     cut off.
     """
@@ -116,8 +116,8 @@ def _training_examples(data: TaskData) -> tuple[Tokenised, ...]:
 
 
 class Extents(NamedTuple):
-    """Tokens of the shortest and the longest prompt, and the most that a model reads of an example,
-    which is all but its last token."""
+    """Tokens of the shortest and the longest prompt, and the most that a model reads of an example:
+    all but its last token."""
 
     shortest_prompt: int
     longest_prompt: int
@@ -126,7 +126,7 @@ class Extents(NamedTuple):
 
 @functools.lru_cache(maxsize=64)
 def training_extents(data: TaskData) -> Extents:
-    """Of training's examples, validation among them. Errors as `nope.data.tasks.draw`."""
+    """Extents of training and validation examples. Errors as `nope.data.tasks.draw`."""
     tokenizer = data.load_tokenizer()
     examples: Iterable[Example]
     if data.task.tokens_by_length:  # the shortest and the longest ones decide

@@ -26,9 +26,9 @@ CHECKED = 20  # examples of each length of a held-out split whose targets are ch
 class TaskData:
     """One task's data set, read through one tokenizer.
 
-    sizes: None for the paper's. seed: of the examples, not of their order. tokenizer: 'words', the
+    sizes: None for the paper's. seed: draws the examples, not their order. tokenizer: 'words', the
     closed vocabulary of the task, or the path of a SentencePiece `*.model` or a Hugging Face
-    `tokenizer.json`. arrays: what its batches have besides tokens and targets.
+    `tokenizer.json`. arrays: of its batches, besides tokens and targets.
     FieldError for a seed that is none.
     """
 
@@ -65,7 +65,10 @@ class TaskData:
         if 'symbols' in fields:
             fields['symbols'] = digest.of_json(list(fields['symbols']))
         if 'path' in fields:
-            fields['path'] = [digest.of_file(file) for file in _files(fields['path'])]
+            names = [f'{split}.{end}' for split in SPLITS for end in ('src', 'tgt')]
+            found = [pathlib.Path(fields['path']) / name for name in names if fields['path']]
+            # Missing ones are told where they are read.
+            fields['path'] = [digest.of_file(file) for file in found if file.is_file()]
         if not type(self.task).__module__.startswith(f'{__package__}.'):
             fields['examples'] = _digest(self)
         return {
@@ -88,13 +91,6 @@ class TaskData:
         for split in ('validation', 'test'):
             for example in getattr(found, split):
                 yield split, example
-
-
-def _files(path: str) -> list[pathlib.Path]:
-    """The files of a data set that is read, in order."""
-    names = [f'{split}.{end}' for split in SPLITS for end in ('src', 'tgt')]
-    found = [pathlib.Path(path) / name for name in names] if path else []
-    return [file for file in found if file.is_file()]  # missing ones are told where they are read
 
 
 @functools.lru_cache(maxsize=64)

@@ -20,10 +20,10 @@ SYMBOLS = {'rsc': 6052, 'rsc2x': 6052, 'rdc': 78, 'cmc': 100, 'cmc2x': 100}
 class Copy(Task):
     """Copying of `symbols` in one of five variants.
 
-    rsc, rsc2x: one symbol repeated, as often or twice as often; one example of each of the first
-    `count` symbols. rdc: one symbol repeated, to be replaced by another; all ordered pairs of as
-    many first symbols as have no more than `count` pairs. cmc, cmc2x: symbols drawn uniformly from
-    all, with replacement, once or twice. ValueError where there are fewer symbols than that.
+    rsc, rsc2x: one symbol is repeated, as often or twice as often. Each of the first `count`
+    symbols has one example. rdc: one symbol is repeated, and to be replaced by another. All ordered
+    pairs are taken of the most first symbols with up to `count` pairs. cmc, cmc2x: symbols are
+    drawn uniformly from all, with replacement, once or twice. ValueError for fewer symbols.
     """
 
     longest: int = 20

@@ -23,21 +23,8 @@ from nope.data.tasks.base import SPLITS, TEST, TRAIN, Bin, Example, Sizes, Task
 
 SEED = 9842497  # of the paper's data
 
-Drawing = tuple[str, Bin]  # what is drawn by a generator of its own: a split and a bin
-
 # Streams of a task's generators: of its bins, of shuffling, of a test bin's sample.
 _BINS, _SHUFFLE, _SAMPLE = range(3)
-
-
-@dataclasses.dataclass(frozen=True)
-class Overlap:
-    """Examples, by source: of the test and of validation those in training, and those of training
-    that repeat an earlier one. Examples of LEGO that ask for other letters of one chain differ in
-    their source."""
-
-    test_in_train: int
-    validation_in_train: int
-    repeated_in_train: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,15 +44,6 @@ class Dataset:
         """Length -> number of examples, of 'train', 'validation' or 'test'."""
         return dict(sorted(Counter(example.length for example in getattr(self, split)).items()))
 
-    def overlap(self) -> Overlap:
-        """Examples that training shares with the others and with itself."""
-        trained = {example.source for example in self.train}
-        return Overlap(
-            test_in_train=sum(example.source in trained for example in self.test),
-            validation_in_train=sum(example.source in trained for example in self.validation),
-            repeated_in_train=len(self.train) - len(trained),
-        )
-
 
 def dataset(task: Task, sizes: Sizes | None = None, seed: int = SEED) -> Dataset:
     """The data set of a task. sizes: the paper's unless given.
@@ -77,12 +55,14 @@ def dataset(task: Task, sizes: Sizes | None = None, seed: int = SEED) -> Dataset
     return assemble(task, {p: draw(task, p, sizes, seed) for p in parts(task)}, sizes, seed)
 
 
-def parts(task: Task) -> tuple[Drawing, ...]:
+def parts(task: Task) -> tuple[tuple[str, Bin], ...]:
     """Parts of a data set, (split, bin), each with its own random generator."""
     return tuple((split, bin) for split in SPLITS for bin in task.bins(split))
 
 
-def draw(task: Task, part: Drawing, sizes: Sizes | None = None, seed: int = SEED) -> list[Example]:
+def draw(
+    task: Task, part: tuple[str, Bin], sizes: Sizes | None = None, seed: int = SEED
+) -> list[Example]:
     """The examples of one part, a function of the arguments alone. ValueError where tests would
     have symbols that training has not."""
     split, bin = part
@@ -106,7 +86,7 @@ def draw(task: Task, part: Drawing, sizes: Sizes | None = None, seed: int = SEED
 
 def assemble(
     task: Task,
-    drawn: Mapping[Drawing, list[Example]],
+    drawn: Mapping[tuple[str, Bin], list[Example]],
     sizes: Sizes | None = None,
     seed: int = SEED,
 ) -> Dataset:
@@ -147,6 +127,6 @@ def _per_bin(task: Task, split: str, sizes: Sizes) -> int:
     return count
 
 
-def _generator(task: Task, seed: int, stream: int, part: Drawing) -> np.random.Generator:
+def _generator(task: Task, seed: int, stream: int, part: tuple[str, Bin]) -> np.random.Generator:
     split, bin = part
     return np.random.default_rng((seed, task.stream, stream, SPLITS.index(split), *bin))

@@ -20,8 +20,8 @@ _TERM = re.compile(rf'({PATTERN}) \* x \*\* ({PATTERN})')
 
 @dataclasses.dataclass(frozen=True)
 class Polynomial(SteppedTask):
-    """Value modulo 10 of a polynomial of `length` terms: coefficients -3 to 3, degrees 0 to 3 which
-    may repeat, one x in -2 to 2, all uniform."""
+    """Value modulo 10 of a polynomial of `length` terms. Coefficients are -3 to 3 and degrees 0 to
+    3, which may repeat. One x is in -2 to 2. All are uniform."""
 
     longest: int = 8
     shortest: int = 1

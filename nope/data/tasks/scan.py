@@ -76,26 +76,22 @@ class Scan(Task):
 
 def commands() -> Iterator[Command]:
     """Every command of the grammar, with its actions, in the grammar's order."""
+    phrases: list[Command] = [(verb, (act,)) for verb, act in _VERBS.items()]
+    for verb, act in (*_VERBS.items(), ('turn', '')):
+        acts = (act,) if act else ()
+        for side, turn in _TURNS.items():
+            phrases.append((f'{verb} {side}', (turn, *acts)))
+            phrases.append((f'{verb} opposite {side}', (turn, turn, *acts)))
+            phrases.append((f'{verb} around {side}', (turn, *acts) * 4))
     sentences = [
         (verb + times, actions * repeats)
-        for verb, actions in _verb_phrases()
+        for verb, actions in phrases
         for times, repeats in _TIMES.items()
     ]
     yield from sentences
     for (first, did), (second, does) in itertools.product(sentences, repeat=2):
         yield f'{first} and {second}', did + does
         yield f'{first} after {second}', does + did
-
-
-def _verb_phrases() -> Iterator[Command]:
-    for verb, act in _VERBS.items():
-        yield verb, (act,)
-    for verb, act in (*_VERBS.items(), ('turn', '')):
-        acts = (act,) if act else ()
-        for side, turn in _TURNS.items():
-            yield f'{verb} {side}', (turn, *acts)
-            yield f'{verb} opposite {side}', (turn, turn, *acts)
-            yield f'{verb} around {side}', (turn, *acts) * 4
 
 
 @functools.cache

@@ -89,16 +89,15 @@ def write(steps: Sequence[SolutionStep], style: Format, target: str) -> str:
     """The target with its scratchpad in front, or alone where `style` has no part."""
     if not style:
         return target
-    return f'{BEGIN} {SEPARATOR.join(_written(step, style) for step in steps)} {END} {target}'
-
-
-def _written(step: SolutionStep, style: Format) -> str:
-    text = ''
-    for name, mark, close in _PARTS:
-        value = getattr(step, name)
-        if getattr(style, name) and value is not None:
-            text += f'{mark} {value} {close} ' if close else f'{mark} {value} '
-    return text
+    written = []
+    for step in steps:
+        text = ''
+        for name, mark, close in _PARTS:
+            value = getattr(step, name)
+            if getattr(style, name) and value is not None:
+                text += f'{mark} {value} {close} ' if close else f'{mark} {value} '
+        written.append(text)
+    return f'{BEGIN} {SEPARATOR.join(written)} {END} {target}'
 
 
 @dataclasses.dataclass(frozen=True)

@@ -45,7 +45,19 @@ def local_tasks(
     for name, found in files.items():
         if len(found) > 1:
             raise ValueError(f'task {name} has two files, {found[0]} and {found[1]}; keep one')
-        _check_columns(name, found[0])
+        row, needed = _first_row(found[0]), PUBLISHED[name].columns
+        for column, kind in needed.items():
+            if column not in row:
+                raise ValueError(
+                    f'{found[0]} has no column {column!r}; it has '
+                    f'{", ".join(sorted(row)) or "no rows"}, and the task needs '
+                    f'{", ".join(needed)}'
+                )
+            if not kind.holds(row[column]):
+                raise ValueError(
+                    f'{found[0]}: {column} is {row[column]!r} in the first row; it must be '
+                    f'{kind.name}'
+                )
     return [_redirected(name, found[0]) for name, found in files.items()]
 
 
@@ -84,25 +96,19 @@ def _redirected(name: str, path: pathlib.Path) -> dict[str, Any]:
     }
 
 
-def _check_columns(name: str, path: pathlib.Path) -> None:
-    row = _first_row(path)
-    for column, kind in PUBLISHED[name].columns.items():
-        if column not in row:
-            raise ValueError(
-                f'{path} has no column {column!r}; it has {", ".join(sorted(row)) or "no rows"}, '
-                f'and the task needs {", ".join(PUBLISHED[name].columns)}'
-            )
-        if not kind.holds(row[column]):
-            raise ValueError(
-                f'{path}: {column} is {row[column]!r} in the first row; it must be {kind.name}'
-            )
-
-
 def _first_row(path: pathlib.Path) -> Mapping[str, Any]:
     """The first row of a file; {} where it has none."""
     check_present(path)
     if path.suffix == '.parquet':
-        return _first_of_parquet(path)
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            with pq.ParquetFile(path) as rows:
+                batch = next(rows.iter_batches(batch_size=1), None)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise ValueError(f'{path}: not a Parquet file ({error})') from error
+        return batch.to_pylist()[0] if batch is not None and batch.num_rows else {}
     with path.open('rb') as file:
         line = next((line for line in file if line.strip()), b'{}')
     if path.suffix == '.json' and line.lstrip().startswith(b'['):
@@ -134,15 +140,3 @@ def _first_of_list(path: pathlib.Path) -> Mapping[str, Any]:
     if not isinstance(row, dict):
         raise ValueError(f'{path}: its first row is not a JSON object')
     return row
-
-
-def _first_of_parquet(path: pathlib.Path) -> Mapping[str, Any]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        with pq.ParquetFile(path) as file:
-            batch = next(file.iter_batches(batch_size=1), None)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise ValueError(f'{path}: not a Parquet file ({error})') from error
-    return batch.to_pylist()[0] if batch is not None and batch.num_rows else {}

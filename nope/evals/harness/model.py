@@ -57,11 +57,10 @@ def adapter(
 ) -> Any:
     """An lm_eval.api.model.TemplateLM, for `lm_eval.simple_evaluate(model=...)`.
 
-    window: tokens that the model reads at most. beyond: a continuation that is longer than the
-    window is read whole, after the last token before it. seed: of sampled texts. chat: the
-    turns that lm_eval asks in. log: keeps every
-    answer, under a digest of what the model was given; what it has is not asked again. It belongs
-    to one model.
+    window: tokens that the model reads at most. beyond: a continuation longer than the window is
+    read whole, after the last token before it. seed: draws sampled texts. chat: the turns of
+    lm_eval's questions. log: keeps every answer, under a digest of the model's input, and nothing
+    is asked twice. It belongs to one model.
 
     bos: as `nope.data.prefix` has it. ValueError for True with a tokenizer that has no BOS;
     ModuleNotFoundError without lm_eval.

@@ -28,9 +28,9 @@ def check_installed() -> None:
 
 
 class Found(NamedTuple):
-    """Tasks that were found, of which no data are read yet. manager: the
-    lm_eval.tasks.TaskManager that knows them; specs: what its `load` takes. local: the tasks that
-    read the user's files, of groups and tags their members."""
+    """Tasks that were found, without their data. manager: their lm_eval.tasks.TaskManager. specs:
+    the arguments of its `load`. local: the tasks that read the user's files, of groups and tags
+    their members."""
 
     names: tuple[str, ...]
     manager: Any
@@ -50,9 +50,9 @@ def find(
 
     include: folder of task YAML files, which come before lm_eval's own. data: folder of files for
     the tasks of Table 1, BABILong and LongBench v2 (`nope.evals.harness.published` has the
-    layout), which then need no network. built_in: look for other names among all tasks of lm_eval,
-    which takes half a minute once. metadata: what tasks that make or choose their data are told,
-    as `max_seq_lengths` and `tokenizer` (RULER and BABILong of lm_eval).
+    layout), which then need no network. built_in: look for other names among all tasks of lm_eval;
+    it takes half a minute once. metadata: told to tasks that make or choose their data, as
+    `max_seq_lengths` and `tokenizer` (RULER and BABILong of lm_eval).
 
     ValueError for a name that is unknown or given twice, and for `data` that no task reads.
     FileNotFoundError names all missing files. ModuleNotFoundError without lm_eval.

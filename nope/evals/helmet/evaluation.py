@@ -25,9 +25,9 @@ def run(
 ) -> Records:
     """Lets the model answer every sample that `log` has not, and scores all of the plan's.
 
-    Measures: `score` [length, task] 0 .. 100; `samples`; `truncated`, how many contexts lost their
-    end; `tokens`, the mean of prompt and budget without BOS; `average` [length], the plain mean of
-    `score` over tasks, which is HELMET's Recall. Errors as `answers.run` and `HelmetPlan`.
+    Measures: `score` [length, task] 0 .. 100; `samples`; `truncated`, the contexts that lost their
+    end. `tokens` is the mean of prompt and budget without BOS. `average` [length], the plain mean
+    of `score` over tasks, is HELMET's Recall. Errors as `answers.run` and `HelmetPlan`.
     """
     parts, cut = [], []
     for length, task in plan.parts:

@@ -43,7 +43,7 @@ def short_windows(tokens: int, rule: Rule) -> np.ndarray:
 
 def select(full_T: np.ndarray, short_T: np.ndarray, rule: Rule) -> np.ndarray:
     """Mask of the key tokens, bool [T]. full_T, short_T: losses after the full and the short
-    context, nats; NaN where there is none, which is never key."""
+    context, nats. NaN, for none, is never key."""
     return (short_T - full_T > rule.gain) & (full_T < rule.ceiling)
 
 

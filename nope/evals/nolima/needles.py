@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pathlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -18,7 +19,7 @@ _LAYOUT = (
 
 class Pair(NamedTuple):
     """A needle and a question. kind: of the question, as 'onehop'. number: its seeds begin with it.
-    answers: right ones contain one of them, unless a character is drawn."""
+    answers: right ones contain one of them where no character is drawn."""
 
     name: str
     kind: str
@@ -51,37 +52,23 @@ def _pairs(entry: Mapping[str, Any]) -> list[Pair]:
     template = entry['task_template']
     if '{haystack}' not in template or '{question}' not in template:
         raise ValueError(f'task_template is {template!r}; it has {{haystack}} and {{question}}')
-    return [
-        _pair(entry, template, kind, question, test, settings)
-        for kind, question in entry['questions'].items()
-        for test, settings in entry['tests'].items()
-        if DIRECT not in _name(entry, kind, test)
-    ]
-
-
-def _pair(
-    entry: Mapping[str, Any],
-    template: str,
-    kind: str,
-    question: str,
-    test: str,
-    settings: Mapping[str, Any],
-) -> Pair:
-    needle, asked = entry['needle'], question
-    for number, argument in enumerate(settings['input_args'], 1):
-        place = f'{{{number}}}'
-        needle = needle.replace(place, argument)
-        if place in question:  # published questions have one
-            asked = question.replace(place, argument)
-    characters = _texts(entry, 'character_set') if CHARACTER in needle else ()
-    answers = () if characters else _texts(settings, 'gold_answers')
-    number = int(entry['id'][:4])
-    name = _name(entry, kind, test)
-    return Pair(name, kind, number, template, needle, asked, characters, answers)
-
-
-def _name(entry: Mapping[str, Any], kind: str, test: str) -> str:
-    return f'{entry["id"]}_{test}_{kind}'
+    pairs = []
+    tests = itertools.product(entry['questions'].items(), entry['tests'].items())
+    for (kind, question), (test, settings) in tests:
+        name = f'{entry["id"]}_{test}_{kind}'
+        if DIRECT in name:
+            continue
+        needle, asked = entry['needle'], question
+        for number, argument in enumerate(settings['input_args'], 1):
+            place = f'{{{number}}}'
+            needle = needle.replace(place, argument)
+            if place in question:  # published questions have one
+                asked = question.replace(place, argument)
+        characters = _texts(entry, 'character_set') if CHARACTER in needle else ()
+        answers = () if characters else _texts(settings, 'gold_answers')
+        number = int(entry['id'][:4])
+        pairs.append(Pair(name, kind, number, template, needle, asked, characters, answers))
+    return pairs
 
 
 def _texts(holder: Mapping[str, Any], field: str) -> tuple[str, ...]:

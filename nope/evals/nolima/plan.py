@@ -71,26 +71,23 @@ class NolimaPlan:
 
     def part(self, length: int, book: int) -> Part:
         """All pairs in one book, every depth of a pair in turn."""
-        samples = [sample for pair in self.pairs for sample in self._samples(pair, length, book)]
-        return Part(self.task(book), length, BUDGET, samples, contains)
+        made = []
+        for pair in self.pairs:
+            draw = np.random.RandomState(SEED + pair.number + book)
+            for depth in DEPTHS:
+                needle, question, answers = pair.needle, pair.question, pair.answers
+                if pair.characters:
+                    drawn = str(draw.choice(pair.characters))
+                    needle, question = (x.replace(CHARACTER, drawn) for x in (needle, question))
+                    answers = (drawn,)
+                haystack = self._haystacks[book].place(needle, length, float(depth))
+                text = pair.template.format(haystack=haystack, question=question)
+                made.append(Sample(text, answers, len(self.tokenizer.encode(text))))
+        return Part(self.task(book), length, BUDGET, made, contains)
 
     def task(self, book: int) -> str:
         """Name of a book's part."""
         return self.books[book].stem
-
-    def _samples(self, pair: Pair, length: int, book: int) -> list[Sample]:
-        draw = np.random.RandomState(SEED + pair.number + book)
-        made = []
-        for depth in DEPTHS:
-            needle, question, answers = pair.needle, pair.question, pair.answers
-            if pair.characters:
-                drawn = str(draw.choice(pair.characters))
-                needle, question = (text.replace(CHARACTER, drawn) for text in (needle, question))
-                answers = (drawn,)
-            haystack = self._haystacks[book].place(needle, length, float(depth))
-            text = pair.template.format(haystack=haystack, question=question)
-            made.append(Sample(text, answers, len(self.tokenizer.encode(text))))
-        return made
 
     @functools.cached_property
     def _haystacks(self) -> list[Haystack]:

@@ -78,9 +78,9 @@ def plan(
 ) -> PasskeyPlan:
     """The protocol's questions for one tokenizer: 16 lengths by 10 depths.
 
-    max_length: in tokens, as in `keys.plan`. tests: how many of a cell's ten are asked, the first
-    ones. lengths: chosen ones up to max_length, in tokens, in place of the 16. chat: asks in turns,
-    which count. Lengths without room for a prompt and its answer are left out; the others keep
+    max_length: in tokens, as in `keys.plan`. tests: so many of a cell's ten are asked, the first
+    ones. lengths: chosen ones up to max_length, in tokens, in place of the 16. chat: asks in turns
+    and counts them. Lengths without room for a prompt and its answer are left out; the others keep
     their positions and keys. ValueError if no length, or not every chosen one, has room; if bos is
     on and the tokenizer has no BOS; and if a prompt would exceed its length.
     """

@@ -1,9 +1,8 @@
 """RULER v1 (arXiv 2404.06654): 13 tasks that ask for what is stated in long prompts."""
 
 from nope.evals.ruler.corpora import FILES, Corpora
-from nope.evals.ruler.evaluation import effective, options, run
-from nope.evals.ruler.prompts import SAMPLES, SEED, build
-from nope.evals.ruler.prompts import RulerPlan as Plan
+from nope.evals.ruler.evaluation import effective, run
+from nope.evals.ruler.prompts import SAMPLES, SEED, RulerPlan, build
 from nope.evals.ruler.tasks import FREE, TASKS
 from nope.evals.ruler.vocabulary import load as load_words
 
@@ -14,10 +13,9 @@ __all__ = [
     'SEED',
     'TASKS',
     'Corpora',
-    'Plan',
+    'RulerPlan',
     'build',
     'effective',
     'load_words',
-    'options',
     'run',
 ]

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from nope.data.chat import Chat
-from nope.data.tokenizers import Tokenizer
 from nope.evals import answers
 from nope.evals.forward import Progress
-from nope.evals.generation import Generator, Options
+from nope.evals.generation import Generator
 from nope.evals.ruler import metrics
 from nope.evals.ruler.prompts import RulerPlan
 from nope.evals.ruler.tasks import TASKS
@@ -35,16 +34,16 @@ def run(
 ) -> Records:
     """Lets the model answer every sample that `log` has not, and scores all of the plan's.
 
-    bos: as `nope.data.prefix` has it; lengths count neither the prefix nor the turns
-    of a chat. Answers end at a token of
-    the tokenizer's `stop_ids`. They are logged batch_size at a time, each under 'task/length/index'
-    with its prediction, its score in 0 .. 1, what it is to contain, and the tokens of its prompt.
+    bos: as `nope.data.prefix` has it; lengths count neither the prefix nor the turns of a chat.
+    Answers end at a token of the tokenizer's `stop_ids`. They are logged batch_size at a time, each
+    under 'task/length/index' with its prediction, its score in 0 .. 1, what it is to contain, and
+    the tokens of its prompt.
 
-    Measures: `score` [length, task] 0 .. 100; `samples`; `nulls`, the number of empty answers;
-    `tokens`, the mean of prompt and budget without BOS, the real length; `average` [length], the
-    plain mean of `score` over tasks. Attributes: `effective_length`, the longest length up to which
-    every average is above 85.6, or 0. `effective_length_of_base` asks for 85 % of the average at
-    the shortest length, and is 0 if that is 0.
+    Measures: `score` [length, task] 0 .. 100; `samples`; `nulls`, the number of empty answers.
+    `tokens` is the mean of prompt and budget without BOS, the real length. `average` [length] is
+    the plain mean of `score` over tasks. Attributes: `effective_length` is the last length with
+    every average up to it above 85.6, or 0. `effective_length_of_base` asks for 85 % of the average
+    at the shortest length, and is 0 if that is 0.
 
     ValueError, before anything is generated of a part, for prompts that the plan cannot make, and
     for a log of other samples.
@@ -72,11 +71,6 @@ def run(
 
 def _score(task: str, prediction: str, sample: answers.Sample) -> float:
     return metrics.METRICS[TASKS[task].metric](prediction, sample.answers)
-
-
-def options(task: str, tokenizer: Tokenizer) -> Options:
-    """Greedy decoding of a task's budget of tokens, up to one of the tokenizer's `stop_ids`."""
-    return answers.options(TASKS[task].budget, tokenizer)
 
 
 def _records(plan: RulerPlan, log: SampleLog, bos: bool | None) -> Records:

@@ -46,8 +46,8 @@ class Request:
 class PromptSource:
     """Draws prompts of one task, from one random stream.
 
-    step: the smallest size tried, and by how much the size of a prompt that is too long falls.
-    least: the smallest size that a prompt can be drawn at. example: tokens that `trial` leaves out.
+    step: the smallest size tried, and the amount by which too large a size falls. least: the
+    smallest size of a prompt. example: tokens that `trial` leaves out.
     """
 
     step: int

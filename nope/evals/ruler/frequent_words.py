@@ -49,14 +49,11 @@ class FrequentWords:
                 f'{(ASKED + 1) * TOKENS_A_WORD + self.budget}'
             )
         stream = random.Random(request.seed)
-        size = self._fitting_size(_coded(stream, words, request.seed), request, room)
-        while True:
-            yield self._fitting(_coded(stream, words, request.seed), request, room, size)
-
-    def _fitting_size(self, coded: list[str], request: Request, room: int) -> int:
-        step = room // STEPS
+        coded, step = _coded(stream, words, request.seed), room // STEPS
         sizes = itertools.count(room // LETTERS, step)
-        return next(s for s in sizes if request.count(self._text(coded, s, request)) >= room) - step
+        long = next(s for s in sizes if request.count(self._text(coded, s, request)) >= room)
+        while True:
+            yield self._fitting(_coded(stream, words, request.seed), request, room, long - step)
 
     def _fitting(self, coded: list[str], request: Request, room: int, size: int) -> Sample:
         while size > 0:

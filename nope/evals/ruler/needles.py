@@ -39,8 +39,8 @@ class Needles:
     """One of the eight tasks.
 
     haystack: repeats of NOISE, essays of the user, or needles of other keys. key, value: kinds of
-    both. keys: how many have values in the text besides a haystack's; values: of each key;
-    queries: keys asked for.
+    both. keys: so many have values in the text besides a haystack's. values: so many has each key.
+    queries: so many keys are asked for.
     """
 
     haystack: str

@@ -79,8 +79,10 @@ class _Chain(PromptSource):
         return EXAMPLE_VALUE
 
     def _drawn(self, size: int) -> Drawn:
-        names = self._names()
-        value = self._value()
+        found = [self._name(self.letters) for _ in range(self._hops + 1)]
+        while len(set(found)) <= self._hops:
+            found.append(self._name(self.letters))
+        names, value = list(dict.fromkeys(found)), self._value()
         chain = [f'VAR {names[0]} = {value}']
         chain += [f'VAR {new} = VAR {old} ' for old, new in itertools.pairwise(names)]
         lines = [NOISE] * size
@@ -90,13 +92,6 @@ class _Chain(PromptSource):
         context = '\n'.join(lines).replace('. \n', '.\n')
         text = QUESTION.format(context=context, query=value, count=len(names))
         return Drawn(text, tuple(names))
-
-    def _names(self) -> list[str]:
-        """Distinct ones."""
-        found = [self._name(self.letters) for _ in range(self._hops + 1)]
-        while len(set(found)) <= self._hops:
-            found.append(self._name(self.letters))
-        return list(dict.fromkeys(found))
 
     def _name(self, letters: int) -> str:
         return ''.join(self._stream.choices(string.ascii_uppercase, k=letters))
@@ -122,15 +117,11 @@ class _NamedChain(_Chain):
         self.example = tokens
 
     def draw(self, index: int, size: int) -> Drawn:
-        drawn = self._drawn(size)
-        return Drawn(f'{self._renamed()}\n{drawn.text}', drawn.answers)
+        drawn, text = self._drawn(size), self._example
+        for name in self._example.split()[-self._hops - 1 :]:
+            text = text.replace(name, self._name(len(name)))
+        text = text.replace(EXAMPLE_VALUE, self._value())
+        return Drawn(f'{text}\n{drawn.text}', drawn.answers)
 
     def _value(self) -> str:
         return str(self._values.randint(10000, 99999))
-
-    def _renamed(self) -> str:
-        """The example with other names, one after the other, and another value."""
-        text = self._example
-        for name in self._example.split()[-self._hops - 1 :]:
-            text = text.replace(name, self._name(len(name)))
-        return text.replace(EXAMPLE_VALUE, self._value())

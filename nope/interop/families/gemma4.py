@@ -87,14 +87,27 @@ class _Gemma4(ByType):
     def _read_sizes(
         self, fields: Fields, shape: Mapping[str, int], whole: Sequence[int], as_keys: bool
     ) -> dict[str, int]:
-        """Sizes of heads in the layers `whole`, which see every key."""
-        if fields.has(_BY_LAYER):
-            return _sizes_by_layer(fields, shape, whole)
-        kv_heads = shape['kv_heads']
-        if as_keys:
-            kv_heads = _kv_heads(fields, _KV_HEADS, shape)
+        """Sizes of heads in the layers `whole`, which see every key. By the layers' numbers ('4' or
+        '04') they have to be the same."""
         most = MAX_WIDTH // shape['heads']
-        return {'head_dim': fields.integer(_HEAD_DIM, most, 512), 'kv_heads': kv_heads}
+        if not fields.has(_BY_LAYER):
+            kv_heads = _kv_heads(fields, _KV_HEADS, shape) if as_keys else shape['kv_heads']
+            return {'head_dim': fields.integer(_HEAD_DIM, most, 512), 'kv_heads': kv_heads}
+        section, found = fields.section(_BY_LAYER), []
+        numbers = {layer: str(layer) for layer in whole}
+        for key in section.values:
+            if isinstance(key, str) and re.fullmatch('[0-9]{1,5}', key) and int(key) in numbers:
+                numbers[int(key)] = key
+        section.known(numbers.values(), 'the layers that see every key')
+        for key in numbers.values():
+            entry = section.section(key)
+            entry.known(('head_dim', 'num_key_value_heads'), 'sizes in which layers differ here')
+            head_dim = entry.integer('head_dim', most, shape['head_dim'])
+            kv_heads = _kv_heads(entry, 'num_key_value_heads', shape)
+            found.append({'head_dim': head_dim, 'kv_heads': kv_heads})
+            if found[-1] != found[0]:
+                raise section.wrong(key, f'the same as of layer {whole[0]}')
+        return found[0]
 
     def _read_shared(
         self, fields: Fields, shape: Mapping[str, int], found: Sequence[LayerKind]
@@ -142,7 +155,30 @@ class _Gemma4(ByType):
     def unwritable(self, config: ModelConfig) -> str | None:
         if config.embedding_multiplier != config.width**0.5:
             return f'its embeddings are multiplied by {config.embedding_multiplier:g}'
-        return super().unwritable(config) or _unwritable_kinds(config)
+        reason = super().unwritable(config)
+        if reason is not None:
+            return reason
+        found = kinds.of_layers(config)
+        if found[-1].window is not None:
+            return 'its last layer has a window'
+        plain = LayerKind()
+        for kind in found:
+            own = dataclasses.replace(kind.source, position=plain.position, window=None)
+            if kind.window is not None and own != plain:
+                return f'its layers with a window have other heads ({kind.describe()})'
+        if len({kind.source for kind in found if kind.window is None}) > 1:
+            return f'its layers without a window differ ({config.describe_kinds()})'
+        with_keys = [kind.keys_from == 'input' for kind in found]
+        if with_keys != sorted(with_keys, reverse=True):
+            return 'layers with keys of their own follow on others without'
+        widths = {kind.mlp_width for kind in found if kind.keys_from == 'earlier'}
+        if any(kind.mlp_width for kind in found if kind.keys_from == 'input') or not (
+            widths <= {None} or widths <= {2 * config.mlp_width}
+        ):
+            return (
+                'its MLPs are of other widths than twice that of the model, in layers without keys'
+            )
+        return None
 
     def write_config(self, config: ModelConfig, described: Described) -> dict[str, Any]:
         kinds_of = kinds.of_layers(config)
@@ -184,51 +220,6 @@ def _kv_heads(fields: Fields, key: str, shape: Mapping[str, int]) -> int:
     if shape['heads'] % found:
         raise fields.wrong(key, f'a divisor of {shape["heads"]} heads')
     return found
-
-
-def _sizes_by_layer(
-    fields: Fields, shape: Mapping[str, int], whole: Sequence[int]
-) -> dict[str, int]:
-    """Sizes of heads in the layers `whole` by their numbers ('4' or '04'), which have to be the
-    same."""
-    section, found = fields.section(_BY_LAYER), []
-    numbers = {layer: str(layer) for layer in whole}
-    for key in section.values:
-        if isinstance(key, str) and re.fullmatch('[0-9]{1,5}', key) and int(key) in numbers:
-            numbers[int(key)] = key
-    section.known(numbers.values(), 'the layers that see every key')
-    for key in numbers.values():
-        entry = section.section(key)
-        entry.known(('head_dim', 'num_key_value_heads'), 'sizes in which layers differ here')
-        head_dim = entry.integer('head_dim', MAX_WIDTH // shape['heads'], shape['head_dim'])
-        kv_heads = _kv_heads(entry, 'num_key_value_heads', shape)
-        found.append({'head_dim': head_dim, 'kv_heads': kv_heads})
-        if found[-1] != found[0]:
-            raise section.wrong(key, f'the same as of layer {whole[0]}')
-    return found[0]
-
-
-def _unwritable_kinds(config: ModelConfig) -> str | None:
-    """Reason why the config cannot describe sizes and keys of the layers; None if it can."""
-    found = kinds.of_layers(config)
-    if found[-1].window is not None:
-        return 'its last layer has a window'
-    plain = LayerKind()
-    for kind in found:
-        own = dataclasses.replace(kind.source, position=plain.position, window=None)
-        if kind.window is not None and own != plain:
-            return f'its layers with a window have other heads ({kind.describe()})'
-    if len({kind.source for kind in found if kind.window is None}) > 1:
-        return f'its layers without a window differ ({config.describe_kinds()})'
-    with_keys = [kind.keys_from == 'input' for kind in found]
-    if with_keys != sorted(with_keys, reverse=True):
-        return 'layers with keys of their own follow on others without'
-    widths = {kind.mlp_width for kind in found if kind.keys_from == 'earlier'}
-    if any(kind.mlp_width for kind in found if kind.keys_from == 'input') or not (
-        widths <= {None} or widths <= {2 * config.mlp_width}
-    ):
-        return 'its MLPs are of other widths than twice that of the model, in layers without keys'
-    return None
 
 
 _TEXT: dict[str, Any] = {

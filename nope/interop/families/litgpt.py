@@ -72,13 +72,45 @@ class LitGPT:
         return _MARK in names
 
     def read_config(self, config: Mapping[str, Any], names: frozenset[str]) -> Described:
-        if 'n_layer' in config or 'n_embd' in config:
-            return _read_own(Fields(config, 'lit_config.json: '))
-        fields = Fields(config)
-        fields.only('model_type', LLAMA.name, why='these tensors are those of a Llama')
-        for key in LLAMA.biases:
-            fields.only(key, False, why='these tensors have no biases')
-        return LLAMA.read_config(config, names)
+        if 'n_layer' not in config and 'n_embd' not in config:
+            fields = Fields(config)
+            fields.only('model_type', LLAMA.name, why='these tensors are those of a Llama')
+            for key in LLAMA.biases:
+                fields.only(key, False, why='these tensors have no biases')
+            return LLAMA.read_config(config, names)
+        # What says nothing of the model's shape may be left out: it is then TinyLlama's.
+        fields = Fields(config, 'lit_config.json: ')
+        for key, accepted in _FIXED.items():
+            fields.only(key, *accepted, why='others are not among what is read of lit-gpt')
+        width = fields.integer('n_embd', MAX_WIDTH)
+        heads = fields.integer('n_head', MAX_WIDTH)
+        if width % heads:
+            raise fields.wrong('n_embd', f'a multiple of n_head, {heads}')
+        if 'n_query_groups' not in fields.values:
+            raise fields.wrong('n_query_groups', f'a divisor of n_head, or null for {heads}')
+        kv_heads = fields.integer('n_query_groups', heads, heads)
+        if heads % kv_heads:
+            raise fields.wrong('n_query_groups', f'a divisor of n_head, {heads}')
+        head_dim = fields.integer('head_size', MAX_WIDTH // heads, width // heads)
+        dims = int(fields.number('rotary_percentage', 1.0, most=1.0, zero=True) * head_dim)
+        ratio = fields.number(fields.agreed('condense_ratio', 'rope_condense_ratio'), 1.0)
+        base = fields.number('rope_base', 10_000.0, above=1.0)
+        scaling = Unscaled() if ratio == 1 else Linear(ratio)
+        turning = None if dims == head_dim else dims
+        position: Position = Rotary(base, scaling, dims=turning) if dims else NoPE()
+        values = {
+            'layers': fields.integer('n_layer', MAX_LAYERS),
+            'width': width,
+            'heads': heads,
+            'kv_heads': kv_heads,
+            'head_dim': head_dim,
+            'mlp_width': fields.integer('intermediate_size', MAX_WIDTH),
+            'vocab_size': fields.integer('padded_vocab_size', MAX_VOCABULARY),
+            'norm_epsilon': fields.number('norm_eps', 1e-5, most=1.0, zero=True),
+            'position': position,
+        }
+        train_length = fields.optional_integer('block_size', MAX_LENGTH)
+        return common.described(fields, common.made(fields, values), train_length)
 
     def tensors(self, config: ModelConfig, names: frozenset[str]) -> list[Tensor]:
         D, F, H = config.width, config.mlp_width, config.head_dim
@@ -110,42 +142,6 @@ class LitGPT:
 
     def write_config(self, config: ModelConfig, described: Described) -> dict[str, Any]:
         raise ValueError(f'{self.name}: {self.unwritable(config)}')
-
-
-def _read_own(fields: Fields) -> Described:
-    """lit_config.json. What says nothing of the model's shape may be left out: it is then
-    TinyLlama's."""
-    for key, accepted in _FIXED.items():
-        fields.only(key, *accepted, why='others are not among what is read of lit-gpt')
-    width = fields.integer('n_embd', MAX_WIDTH)
-    heads = fields.integer('n_head', MAX_WIDTH)
-    if width % heads:
-        raise fields.wrong('n_embd', f'a multiple of n_head, {heads}')
-    if 'n_query_groups' not in fields.values:
-        raise fields.wrong('n_query_groups', f'a divisor of n_head, or null for {heads}')
-    kv_heads = fields.integer('n_query_groups', heads, heads)
-    if heads % kv_heads:
-        raise fields.wrong('n_query_groups', f'a divisor of n_head, {heads}')
-    head_dim = fields.integer('head_size', MAX_WIDTH // heads, width // heads)
-    dims = int(fields.number('rotary_percentage', 1.0, most=1.0, zero=True) * head_dim)
-    ratio = fields.number(fields.agreed('condense_ratio', 'rope_condense_ratio'), 1.0)
-    base = fields.number('rope_base', 10_000.0, above=1.0)
-    scaling = Unscaled() if ratio == 1 else Linear(ratio)
-    turning = None if dims == head_dim else dims
-    position: Position = Rotary(base, scaling, dims=turning) if dims else NoPE()
-    values = {
-        'layers': fields.integer('n_layer', MAX_LAYERS),
-        'width': width,
-        'heads': heads,
-        'kv_heads': kv_heads,
-        'head_dim': head_dim,
-        'mlp_width': fields.integer('intermediate_size', MAX_WIDTH),
-        'vocab_size': fields.integer('padded_vocab_size', MAX_VOCABULARY),
-        'norm_epsilon': fields.number('norm_eps', 1e-5, most=1.0, zero=True),
-        'position': position,
-    }
-    train_length = fields.optional_integer('block_size', MAX_LENGTH)
-    return common.described(fields, common.made(fields, values), train_length)
 
 
 LITGPT = LitGPT()

@@ -223,7 +223,7 @@ def clone(folder):
 def shards(folder):
     write_jsonl(folder.parent / 'rows.jsonl')
     source = JsonLines(str(folder.parent / 'rows.jsonl'))
-    prepare.prepare(source, 'bytes', folder, cache=folder.parent, progress=False)
+    prepare.prepare(source, 'bytes', folder, cache=folder.parent)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from nope.data.sources import Shards, Text
 
 @pytest.fixture
 def folder(corpus, tmp_path):
-    prepare.prepare(Text(str(corpus)), 'bytes', tmp_path / 'shards', cache=tmp_path, progress=False)
+    prepare.prepare(Text(str(corpus)), 'bytes', tmp_path / 'shards', cache=tmp_path)
     return tmp_path / 'shards'
 
 
@@ -29,7 +29,7 @@ def test_they_are_prepared_already(folder, tmp_path):
     source = Shards(str(folder))
     assert source.prepared() == folder
     with pytest.raises(ValueError, match=r'data\.source: .* prepared already'):
-        prepare.prepare(source, 'bytes', tmp_path / 'out', cache=tmp_path, progress=False)
+        prepare.prepare(source, 'bytes', tmp_path / 'out', cache=tmp_path)
 
 
 def test_another_folder_is_refused_by_field(tmp_path):

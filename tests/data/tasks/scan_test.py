@@ -50,7 +50,8 @@ def test_the_split_by_length_has_the_papers_sizes() -> None:
     assert max(data.by_length('train')) == 25
     assert min(data.by_length('test')) == 26
     assert max(data.by_length('test')) == 48
-    assert data.overlap().test_in_train == data.overlap().validation_in_train == 0
+    others = {example.source for example in (*data.validation, *data.test)}
+    assert others.isdisjoint(example.source for example in data.train)
 
 
 def test_the_bins_of_the_test_are_the_lengths_in_the_papers_figures() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from nope.data.tokenizers import ByteTokenizer
 from nope.evals.generation import Options
-from nope.evals.ruler import TASKS, Plan, effective, run
+from nope.evals.ruler import TASKS, RulerPlan, effective, run
 from nope.evals.samples import SampleLog
 from tests.evals.ruler.pieces import vocabulary
 
@@ -35,7 +35,7 @@ class Reader:
         return f' {needle[1].upper()}.'
 
 
-def plan(**changes: Any) -> Plan:
+def plan(**changes: Any) -> RulerPlan:
     settings: dict[str, Any] = {
         'tasks': ('niah_multikey_3', 'vt'),
         'lengths': (2560, 4096),
@@ -43,7 +43,7 @@ def plan(**changes: Any) -> Plan:
         'words': WORDS,
         **changes,
     }
-    return Plan(BYTES, **settings)
+    return RulerPlan(BYTES, **settings)
 
 
 def test_scores_are_means_over_samples(log: SampleLog) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from nope.data.tokenizers import ByteTokenizer
-from nope.evals.ruler import FREE, TASKS, Corpora, Plan, prompts
+from nope.evals.ruler import FREE, TASKS, Corpora, RulerPlan, prompts
 from nope.evals.ruler.fitting import Sample
 from nope.evals.ruler.needles import DEPTHS
 from tests.evals.ruler.pieces import Pieces, vocabulary, write_files
@@ -23,9 +23,9 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> Corpora:
     return Corpora(write_files(tmp_path_factory.mktemp('files')))
 
 
-def plan(task: str, length: int = 2048, **changes: Any) -> Plan:
+def plan(task: str, length: int = 2048, **changes: Any) -> RulerPlan:
     settings: dict[str, Any] = {'samples': 3, 'words': WORDS, **changes}
-    return Plan(settings.pop('tokenizer', Pieces()), (task,), (length,), **settings)
+    return RulerPlan(settings.pop('tokenizer', Pieces()), (task,), (length,), **settings)
 
 
 def made(task: str, length: int = 2048, **changes: Any) -> list[Sample]:
@@ -155,9 +155,10 @@ def test_bad_fields_are_refused(changes: dict[str, Any], message: str) -> None:
 def test_files_are_asked_for_before_any_work(tmp_path: pathlib.Path) -> None:
     message = r"folder is '.*': PaulGrahamEssays.json, squad.json missing \(.*\{\"text\""
     with pytest.raises(FileNotFoundError, match=message):
-        Plan(Pieces(), ('niah_single_2', 'qa_1'), (2048,), corpora=Corpora(tmp_path), words=WORDS)
+        tasks = 'niah_single_2', 'qa_1'
+        RulerPlan(Pieces(), tasks, (2048,), corpora=Corpora(tmp_path), words=WORDS)
     with pytest.raises(FileNotFoundError, match=r'no folder was given: hotpotqa.json missing'):
-        Plan(Pieces(), ('qa_2',), (2048,))
+        RulerPlan(Pieces(), ('qa_2',), (2048,))
 
 
 def test_prompts_are_made_once_for_a_tokenizer_and_a_length(
@@ -178,7 +179,7 @@ def test_prompts_are_made_once_for_a_tokenizer_and_a_length(
 
 
 def test_tasks_that_a_length_has_no_room_for_are_left_out() -> None:
-    whole = Plan(Pieces(), ('niah_single_1', 'vt'), (512, 4096), samples=1, words=WORDS)
+    whole = RulerPlan(Pieces(), ('niah_single_1', 'vt'), (512, 4096), samples=1, words=WORDS)
     found, misfits = whole.fitting()
     assert found == dataclasses.replace(whole, tasks=('niah_single_1',))
     assert [*misfits] == ['vt'] and 'vt: length is 512 tokens; the shortest' in misfits['vt']
@@ -194,9 +195,9 @@ def test_an_answer_begins_where_its_task_says(name: str, corpora: Corpora) -> No
     assert opening and len(answer) < 200 and question.rstrip()[-1] in '?.\'"'
 
 
-def of_two(cache: pathlib.Path | None, lengths: tuple[int, ...] = (1024, 2048)) -> Plan:
+def of_two(cache: pathlib.Path | None, lengths: tuple[int, ...] = (1024, 2048)) -> RulerPlan:
     settings: dict[str, Any] = {'samples': 3, 'words': WORDS, 'cache': cache}
-    return Plan(Pieces(), ('vt', 'niah_multikey_3'), lengths, **settings)
+    return RulerPlan(Pieces(), ('vt', 'niah_multikey_3'), lengths, **settings)
 
 
 def test_what_a_cache_lacks_is_built_alike_by_any_number_of_processes(
@@ -216,11 +217,11 @@ def test_what_a_cache_lacks_is_built_alike_by_any_number_of_processes(
     prompts.build(of_two(None), workers=2)  # without a cache there is nothing to keep
     made: list[str] = []
 
-    def make(self: Plan, length: int, task: str, *, write: bool) -> list:
+    def make(self: RulerPlan, length: int, task: str, *, write: bool) -> list:
         made.append(f'{task}-{length}')
         return []
 
-    monkeypatch.setattr(Plan, 'make', make)
+    monkeypatch.setattr(RulerPlan, 'make', make)
     (tmp_path / 'one' / min(kept)).unlink()
     prompts.build(of_two(tmp_path / 'one'), workers=2)
     assert len(made) == 1 and min(kept).startswith(made[0])
