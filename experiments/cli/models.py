@@ -15,7 +15,7 @@ from jax.sharding import Mesh
 from nope import interop
 from nope.data import Tokenizer, digest, ids_in_use, load_tokenizer, prefix_of
 from nope.data.chat import Chat, load_chat
-from nope.data.tasks import WordTokenizer, words
+from nope.data.tasks import words
 from nope.interop import Described
 from nope.interop.run_folder import imported_from, read_run
 from nope.positions import NoPE
@@ -95,14 +95,6 @@ def tokenizer_source(folder: pathlib.Path, spec: Mapping[str, Any]) -> str:
     return ''
 
 
-def _load(name: str) -> Tokenizer:
-    """A tokenizer by its name, or of the words of a synthetic task."""
-    path = pathlib.Path(name)
-    if path.name == words.FILE:
-        return WordTokenizer.read(path)
-    return load_tokenizer(name, '--tokenizer')
-
-
 def tokenizer_of(model: Model, named: str = '') -> Tokenizer:
     """The tokenizer `named`, or else the model's. ValueError where it is not known, has more tokens
     than the model, or is another one than a model of a synthetic task was trained with."""
@@ -115,7 +107,7 @@ def tokenizer_of(model: Model, named: str = '') -> Tokenizer:
                 'name that'
             )
         raise ValueError('the model says no tokenizer; name one: --tokenizer=bytes, or a file')
-    tokenizer = _load(name)
+    tokenizer = load_tokenizer(name, '--tokenizer')
     if model.trained_by and tokenizer.fingerprint != model.trained_by:
         other = f'--tokenizer={name} is another one than the model was trained with'
         if model.task:

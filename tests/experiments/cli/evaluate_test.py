@@ -23,6 +23,7 @@ from experiments.config_files import ROOT
 from experiments.evaluations import KINDS, base
 from experiments.specs import identity
 from nope import interop, records
+from nope.data.tasks import WordTokenizer
 from nope.data.tokenizers import ByteTokenizer
 from nope.interop import Described, Export, save
 from nope.interop.run_folder import write_run
@@ -178,6 +179,21 @@ def test_multipliers_of_the_models_own_are_not_taken_the_place_of(
     ask = (f'--eval=loss:{text}', '--lengths=32', '--scale=1.2')
     with pytest.raises(SystemExit, match='the model has multipliers of its own, which --scale'):
         measured(tmp_path / 'hf', tmp_path / 'o', *ask)
+
+
+def test_a_run_of_a_task_reads_text_in_the_words_of_the_task(tmp_path: pathlib.Path) -> None:
+    variables, words = tiny.variables(CONFIG), [' [SEP]', ' Copy', ':', ' 0', ' 1']
+    write_run(tmp_path / 'run', Described(CONFIG, 16), variables, tiny.mesh(), {})
+    WordTokenizer(('<pad>', '<bos>', '<eos>', *words)).write(tmp_path / 'run/words.json')
+    (tmp_path / 'a.txt').write_text('Copy: 0 1 1 0 [SEP] 0')
+    asked = [f'--eval=loss:{tmp_path}/a.txt', '--lengths=7', '--windows=1']
+    evaluate.main([f'--model={tmp_path}/run', *asked, f'--out={tmp_path}/out'])
+    first, *_ = map(json.loads, (tmp_path / 'out/results.jsonl').read_text().splitlines())
+    ids = np.array([[4, 5, 6, 7, 7, 6, 3, 6]], np.int32)
+    hidden = apply(CONFIG, variables, ids[:, :-1]).hidden
+    said = jax.nn.log_softmax(np.asarray(hidden) @ np.asarray(variables['params']['head']))
+    loss = -np.take_along_axis(np.asarray(said), ids[:, 1:, None], axis=-1).mean()
+    assert first['value'] == pytest.approx(loss, rel=1e-5)
 
 
 def test_results_are_of_the_run_that_was_there(text: pathlib.Path, tmp_path: pathlib.Path) -> None:
