@@ -11,15 +11,9 @@ from typing import Any, Self
 
 from experiments.bench import Bench
 from experiments.config import USERS, Section
-from experiments.evaluations.base import (
-    TEXT_FIELDS,
-    EvalEntry,
-    Rows,
-    TextSpec,
-    count_of,
-    ends_of,
-    of_text,
-)
+from experiments.evaluations.base import Rows
+from experiments.evaluations.entry import EvalEntry, count_of
+from experiments.evaluations.text_base import TEXT_FIELDS, TextSpec, ends_of, of_text
 from experiments.programs import Program, Scoring
 from nope.data import digest
 from nope.data.sources import folders

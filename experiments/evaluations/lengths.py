@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 from experiments.bench import Bench
-from experiments.evaluations.base import EvalEntry, Rows, measured_model
+from experiments.evaluations.base import Rows, measured_model
+from experiments.evaluations.entry import EvalEntry
 from experiments.evaluations.multiplier_grid import GridSpec
 from experiments.evaluations.windows import WindowSpec, windows
 from experiments.programs import Evaluation, Program

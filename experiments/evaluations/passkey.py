@@ -9,15 +9,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from experiments.bench import Bench
-from experiments.evaluations.base import (
-    ASKING_FIELDS,
-    EvalEntry,
-    Rows,
-    TableRow,
-    TextSpec,
-    after_bos,
-    of_text,
-)
+from experiments.evaluations.base import Rows, TableRow
+from experiments.evaluations.entry import EvalEntry
+from experiments.evaluations.text_base import ASKING_FIELDS, TextSpec, after_bos, of_text
 from experiments.programs import Program, Scoring
 from experiments.runs import text_of
 from nope.data.templates import FILLER, HAYSTACKS, NAMES, TEMPLATES, TEXT

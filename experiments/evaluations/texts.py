@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from experiments.config import Section
-from experiments.evaluations.base import EvalEntry
+from experiments.evaluations.entry import EvalEntry
 from nope import data
 from nope.data import SPLITS, DataConfig, digest, load_tokenizer, prefix_of
 from nope.data.documents import Documents, open_documents

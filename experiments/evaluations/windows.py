@@ -10,7 +10,8 @@ from typing import Any
 
 from experiments.bench import Bench
 from experiments.config import Section
-from experiments.evaluations.base import EvalEntry, EvalSpec, most_rows
+from experiments.evaluations.base import EvalSpec, most_rows
+from experiments.evaluations.entry import EvalEntry
 from experiments.evaluations.texts import WHOLE, TextFiles, corpus_of
 from experiments.runs import Source, text_of
 from nope import sharding

@@ -20,7 +20,7 @@ from configs.checkpoints import ruler
 from experiments.build import build
 from experiments.cli import declared, evaluate
 from experiments.config_files import ROOT
-from experiments.evaluations import KINDS, base
+from experiments.evaluations import KINDS, text_base
 from experiments.specs import identity
 from nope import interop, records
 from nope.data.tasks import WordTokenizer
@@ -90,7 +90,7 @@ def answering(monkeypatch: pytest.MonkeyPatch, says: str) -> list[Any]:
         return [ByteTokenizer().encode(says) for _ in prompts]
 
     fake = SimpleNamespace(generate=generate)
-    monkeypatch.setattr(base, 'Generator', lambda *model, batch_tokens: fake)
+    monkeypatch.setattr(text_base, 'Generator', lambda *model, batch_tokens: fake)
     return asked
 
 
