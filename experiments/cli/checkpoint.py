@@ -126,7 +126,8 @@ def _naming_flags(command: Command) -> Iterator[None]:
     names = {f'{where}.tokens': '--lengths', f'{where}.chat': '--chat'}
     for flag, field in {'bos': 'bos', 'eval': 'folder', **command.flags}.items():
         for place in (f'{where}.{command.section}', command.section):
-            names |= {f'{before}{place}.{field}': f'--{flag}' for before in ('--config.', '')}
+            names[f'{place}.{field}'] = f'--{flag}'
+    names |= {f'--config.{field}': flag for field, flag in names.items()}
     try:
         yield
     except (ValueError, OSError) as error:

@@ -44,7 +44,7 @@ from nope.evals.generation import Generator
 from nope.evals.harness import commonsense
 from nope.interop import Described
 from nope.runtime import progress
-from nope.runtime.files import parse_json, write_json
+from nope.runtime.files import write_json
 from nope.sharding import MeshConfig, make_mesh
 
 
@@ -80,7 +80,10 @@ def _run(options: argparse.Namespace) -> None:
     if options.output:
         flags.check_output(options.output)
     names = options.tasks.split(',') if options.tasks is not None else list(harness.TASKS)
-    told = _metadata(options.metadata)
+    try:
+        told = harness.metadata_of(options.metadata)
+    except ValueError as error:
+        raise ValueError(f'--metadata={error}') from error
     mesh = make_mesh(MeshConfig(fsdp=jax.device_count()))
     found = models.open_model(options, mesh)
     tokenizer = models.tokenizer_of(found, options.tokenizer)
@@ -119,16 +122,6 @@ def _run(options: argparse.Namespace) -> None:
         'limit': options.limit,
     }
     _report(results, tasks['tasks'], options.output, facts)
-
-
-def _metadata(text: str) -> dict[str, Any]:
-    try:
-        found = parse_json(text)
-    except ValueError as error:
-        raise ValueError(f'--metadata={text} is no JSON: {error}') from error
-    if not isinstance(found, dict):
-        raise ValueError(f'--metadata={text}; accepted: a JSON object')
-    return found
 
 
 def _window(wanted: int | None, described: Described) -> int:

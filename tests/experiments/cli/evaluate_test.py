@@ -327,7 +327,7 @@ def test_files_of_the_user_are_measured(
 @pytest.mark.parametrize(
     ('options', 'message'),
     [
-        (['--eval=rulers'], "--eval has 'rulers'; accepted: helmet:FOLDER, longbench:FOLDER"),
+        (['--eval=rulers'], "--eval has 'rulers'; accepted: harness, helmet:FOLDER, long"),
         (['--eval=loss'], "--eval has 'loss'; accepted: loss:PATH"),
         (['--eval=ruler:x'], "--eval has 'ruler:x'; accepted: ruler$"),
         (['--eval=ruler,ruler'], 'an evaluation twice: ruler, ruler'),
@@ -338,7 +338,7 @@ def test_files_of_the_user_are_measured(
         (['--scale=0'], '--scale=0.0; it must be a finite number above 0'),
         (['--lam=nowhere.npz'], '--lam names nowhere.npz'),
         (['--tests=3'], '--tests=3 is for passkey, which --eval does not ask for'),
-        (['--limit=1'], '--limit=1 is for helmet and longbench and nolima'),
+        (['--limit=1'], '--limit=1 is for harness and helmet and longbench and nolima'),
     ],
 )
 def test_bad_options_are_refused_before_a_model_is_read(
