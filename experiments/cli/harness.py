@@ -49,12 +49,6 @@ from nope.sharding import MeshConfig, make_mesh
 
 
 def main(arguments: list[str] | None = None) -> None:
-    options = _parser().parse_args(arguments)
-    with flags.ending(ValueError, OSError, CheckpointError, ModuleNotFoundError):
-        _run(options)
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -68,7 +62,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument('--limit', type=int, help='only so many documents of each task')
     parser.add_argument('--output', type=paths.path, help='JSON file for the results')
     parser.add_argument('--seed', type=int, default=0, help='of sampled texts')
-    return parser
+    options = parser.parse_args(arguments)
+    with flags.ending(ValueError, OSError, CheckpointError, ModuleNotFoundError):
+        _run(options)
 
 
 # Of lm_eval's results, what is a number or says what a number is of.
