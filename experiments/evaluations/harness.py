@@ -68,7 +68,10 @@ class HarnessSpec(TextSpec):
         local, include = _files(section, names), section.execution('include')
         metadata = section.get('metadata', '')
         with section.reading('metadata'):
-            how = {'include': _folder(include), 'metadata': harness.metadata_of(metadata)}
+            how: dict[str, Any] = {
+                'include': _folder(include),
+                'metadata': harness.metadata_of(metadata),
+            }
         with section.reading('include' if include else 'tasks'):
             harness.find(names, **how, data=None)
         with section.reading('files', asked_by='tasks'):

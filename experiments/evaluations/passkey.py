@@ -155,19 +155,17 @@ class PasskeySpec(TextSpec):
         if self.haystack == FILLER:
             return None
         lengths = self.lengths or {q.length for q in cells.questions(self.max_length, 0, 1)}
-        return {length: self._text(bench, length) for length in lengths}
-
-    def _text(self, bench: Bench, length: int) -> np.ndarray:
-        """Windows of one length, one for every prompt where there are so many."""
-        found = bench.blocks(
-            dataclasses.replace(text_of(self.run), bos=False),  # prompts have their own
-            split=TEXT_SPLIT,
-            block=length,
-            length=length,
-            count=keys.DEPTHS * keys.TESTS,
-            seed=self.plan_seed,
-        )
-        return found.tokens
+        data = dataclasses.replace(text_of(self.run), bos=False)  # prompts have their own
+        # One window for every prompt where there are so many.
+        how: dict[str, Any] = {
+            'split': TEXT_SPLIT,
+            'count': keys.DEPTHS * keys.TESTS,
+            'seed': self.plan_seed,
+        }
+        return {
+            length: bench.blocks(data, block=length, length=length, **how).tokens
+            for length in lengths
+        }
 
 
 def _lengths(asked: EvalEntry) -> tuple[int, ...]:
