@@ -13,11 +13,13 @@ the first --stop text (in a shell, $'\\n' is a line feed; with beams, one specia
 "prompt" on each line; any other file a prompt on each line. Empty lines are skipped.
 
 A prompt begins as the tokenizer's own files begin a text, or as --bos and --no-bos say. With --chat
-it is the user's turn of a conversation, and the continuation the answer. What a prompt spells of
-special tokens ("<|im_start|>") is plain text, so that no text can pose as a turn; with --special it
-is the tokens. --output writes a JSON object for each prompt: prompt, continuation, and tokens, the
-ids of the continuation. Tokens per second are over the time in which nothing was compiled, and
-count tokens that a stop text cut off.
+it is the user's turn of a conversation, and the continuation the answer. A special token that a
+prompt spells ("<|im_start|>") is plain text, so that no text can pose as a turn. With --special it
+is the token.
+
+--output writes a JSON object for each prompt: prompt, continuation, and its ids (tokens). Tokens
+per second are over the time in which nothing was compiled, and count tokens that a stop text cut
+off.
 """
 
 from __future__ import annotations
@@ -51,7 +53,30 @@ EARLY_STOPPING: dict[str, bool | str] = {'false': False, 'true': True, 'never': 
 
 
 def main(arguments: list[str] | None = None) -> None:
-    options = _parser().parse_args(arguments)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    flags.add_model(parser)
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument('--prompt', action='append', help='a text; again for another')
+    source.add_argument('--prompts', type=paths.path, help='file of prompts, one on each line')
+    parser.add_argument('--new-tokens', type=int, default=64, help='at most (default: 64)')
+    parser.add_argument('--stop', action='append', default=[], help='a text; again for another')
+    flags.add_beginning(parser)
+    parser.add_argument(
+        '--special', action='store_true', help='text of special tokens becomes these tokens'
+    )
+    parser.add_argument('--temperature', type=float, default=0.0, help='0 (default): greedy')
+    parser.add_argument('--top-k', type=int, default=0, help='so many tokens; 0 (default) for all')
+    parser.add_argument('--top-p', type=float, default=1.0, help='tokens of this probability')
+    parser.add_argument('--seed', type=int, default=0, help='of samples')
+    parser.add_argument('--beams', type=int, default=1, help='2 or more: beam search')
+    parser.add_argument('--length-penalty', type=float, default=1.0, help='of beam search')
+    parser.add_argument(
+        '--early-stopping', choices=list(EARLY_STOPPING), default='false', help='of beam search'
+    )
+    parser.add_argument('--output', type=paths.path, help='file for JSON lines')
+    options = parser.parse_args(arguments)
     with flags.ending(ValueError, OSError, CheckpointError):
         _run(options, _how(options))
 
@@ -78,33 +103,6 @@ def _how(options: argparse.Namespace) -> Options:
         top_p=options.top_p,
         seed=options.seed,
     )
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    flags.add_model(parser)
-    source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument('--prompt', action='append', help='a text; again for another')
-    source.add_argument('--prompts', type=paths.path, help='file of prompts, one on each line')
-    parser.add_argument('--new-tokens', type=int, default=64, help='at most (default: 64)')
-    parser.add_argument('--stop', action='append', default=[], help='a text; again for another')
-    flags.add_beginning(parser)
-    parser.add_argument(
-        '--special', action='store_true', help='text of special tokens becomes these tokens'
-    )
-    parser.add_argument('--temperature', type=float, default=0.0, help='0 (default): greedy')
-    parser.add_argument('--top-k', type=int, default=0, help='so many tokens; 0 (default) for all')
-    parser.add_argument('--top-p', type=float, default=1.0, help='tokens of this probability')
-    parser.add_argument('--seed', type=int, default=0, help='of samples')
-    parser.add_argument('--beams', type=int, default=1, help='2 or more: beam search')
-    parser.add_argument('--length-penalty', type=float, default=1.0, help='of beam search')
-    parser.add_argument(
-        '--early-stopping', choices=list(EARLY_STOPPING), default='false', help='of beam search'
-    )
-    parser.add_argument('--output', type=paths.path, help='file for JSON lines')
-    return parser
 
 
 COMPILING = '/jax/core/compile/'  # begins the names of the events of JAX's compiler

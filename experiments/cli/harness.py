@@ -4,10 +4,10 @@
     nope harness --model=work/quick/runs/RUN --tasks=mine --include=FOLDER
 
 Without --tasks: the seven commonsense tasks of arXiv 2404.12224, Table 1, zero-shot. Tasks read
-their data from the Hugging Face hub; where there is no network, those seven, BABILong's
-(babilong_qa1 to 20) and LongBench v2's (longbench2_*) read the files that --data names (their names
-and columns are in nope/evals/harness/published.py), and tasks of your own, YAML files in the folder
---include, what they say themselves. lm_eval comes with the extra `harness`.
+their data from the Hugging Face hub. Without a network, those seven, BABILong's (babilong_qa1 to
+20) and LongBench v2's (longbench2_*) read files in the folder --data, whose names and columns are
+in nope/evals/harness/published.py. Tasks of your own are YAML files in the folder --include, and
+name their data themselves. lm_eval comes with the extra `harness`.
 
 A model reads at most --window tokens, by default the length it was trained at; how many contexts
 lost their beginning to it is said and written. Texts begin as lm_eval's own models begin them, with

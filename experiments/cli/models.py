@@ -28,10 +28,14 @@ BYTES = 'bytes'
 
 
 class Model(NamedTuple):
-    """variables: reads the weights. identity: finds what tells it from others in its place.
-    tokenizer: 'bytes' or a file, what the model comes with; '' where that is not known. trained_by:
-    fingerprint of the tokenizer of its training; '' likewise. task: what it was trained on, where
-    that is a synthetic task."""
+    """A model that a command line names.
+
+    variables: reads the weights. identity: tells it from others in its place.
+
+    tokenizer: 'bytes' or a file that the model comes with. trained_by: fingerprint of the tokenizer
+    of its training. task: the synthetic task that it was trained on. All three are '' where they
+    are not known.
+    """
 
     described: Described
     variables: Callable[[], Variables]
@@ -80,8 +84,8 @@ def open_model(options: argparse.Namespace, mesh: Mesh) -> Model:
 
 
 def tokenizer_source(folder: pathlib.Path, spec: Mapping[str, Any]) -> str:
-    """Tokenizer of a run by its spec.json: 'bytes', or the directory that the model was imported
-    from, by the run or by what lambda was searched on; '' where that is unknown, or has another
+    """Tokenizer of a run by its spec.json: 'bytes', or the directory of an imported model, also of
+    the one under a search of lambda. '' where there is no such directory, or it has another
     tokenizer or one of no use."""
     wanted = spec.get('data', {}).get('tokenizer')
     if wanted == load_tokenizer(BYTES).fingerprint:

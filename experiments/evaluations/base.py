@@ -179,8 +179,10 @@ def measured_model(run: Source, multiplier: Any, position: Position | None) -> M
 def scaled(
     bench: Bench, spec: EvalSpec, multiplier: Multiplier, length: int, step: int | None = None
 ) -> tuple[Variables, dict[str, Any]]:
-    """Variables of a run under a uniform multiplier, None for its own lambda, and what to say of
-    their lambda at that length. step: of its training, None for the last."""
+    """Variables of a run under a uniform multiplier, None for its own lambda, and facts of their
+    lambda at that length.
+
+    step: of its training, None for the last."""
     chosen = bench.best_multiplier(multiplier)
     variables = bench.scaled(spec.run, step, chosen)
     neutral = lam_is_neutral(spec.model, variables, length)

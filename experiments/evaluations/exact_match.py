@@ -32,7 +32,9 @@ class ExactMatchSpec(TextSpec):
     how that is. Lengths of training have validation examples, longer ones those of the test.
 
     tests: examples of each length; None for all.
+
     limit: tokens of a prompt and its answer. longer: 'refused' or 'wrong', an example with more.
+
     reach: greatest length of the tests. None is that of the task, 2 L of most.
     typed: path of the limit.
     """

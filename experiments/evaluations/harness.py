@@ -29,7 +29,9 @@ class HarnessSpec(TextSpec):
     """Tasks of lm_eval (`nope.evals.harness`).
 
     files: folder of the tasks' data, '' for the hub. include: folder of task files, or ''.
-    fingerprint: of the content of both. metadata: JSON for tasks that choose their data.
+    fingerprint: of the content of both.
+
+    metadata: JSON for tasks that choose their data.
 
     limit: documents of each task at most, 0 for all.
     beyond: longer answers than the window are read whole.

@@ -121,8 +121,9 @@ class FilesPlan(Protocol):
 class FilesSpec(LengthsOfTextSpec):
     """An evaluation whose questions are made of files of the user.
 
-    folder: of the files. fingerprint: of their content. limit: samples at most, 0 for all. layout:
-    of the folder, for messages. around: whether lengths leave out what stands around a prompt.
+    folder: of the files. fingerprint: of their content. limit: samples at most, 0 for all.
+
+    layout: of the folder, for messages. around: whether lengths leave out the text around a prompt.
     """
 
     folder: str = dataclasses.field(metadata={'identity': False})

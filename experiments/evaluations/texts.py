@@ -62,8 +62,9 @@ class Texts(Documents):
 
 @dataclasses.dataclass(frozen=True)
 class TextFiles:
-    """A text file as one document, or the files of a folder, by name, as one each: all of them but
-    hidden, binary and empty ones. fingerprint: of their content."""
+    """A text file as one document, or the files of a folder, by name, as one each.
+
+    Hidden, binary and empty files are left out. fingerprint: of the content of the others."""
 
     path: str = dataclasses.field(metadata={'identity': False})
     fingerprint: str

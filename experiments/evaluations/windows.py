@@ -27,8 +27,9 @@ FIRST = 'first'  # the cut of windows of files
 class Windows:
     """Evaluation windows: the last `length` tokens of blocks of `block` tokens.
 
-    cut: from within documents, packed, or at the ends of documents. Those of the last kind have
-    `shortest` tokens or more, and fewer than `longest`.
+    cut: from within documents, packed, or at the ends of documents. Documents of
+    the last kind have `shortest` tokens or more, and fewer than `longest`.
+
     texts: files whose first blocks are read, in place of the data of the run.
     """
 

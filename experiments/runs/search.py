@@ -78,8 +78,9 @@ def from_entry(
 def _entropy_length(
     scope: Scope, section: Section, lengths: tuple[int, ...], weights: Source
 ) -> int | None:
-    """The training length of a search by entropy, on a task that of its prompts; None for a search
-    by loss. weights: the run that trained them last."""
+    """The training length of a search by entropy, of a task that of its prompts; None for loss.
+
+    weights: the run that trained them last."""
     objective = section['objective']
     if objective not in OBJECTIVES:
         raise section.error('objective', one_of(OBJECTIVES))

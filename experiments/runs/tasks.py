@@ -25,8 +25,8 @@ _CHOSEN = ('longest', 'shortest', 'symbols', 'scratchpad', 'path', *_SIZES)  # b
 def data_of(scope: Scope, entry: Section) -> TaskData:
     """The data set of the task that the section and the run's changes of it name.
 
-    ValueError, naming the field, for an unknown task, for a field that the run's task has not, and
-    for values that do not fit.
+    ValueError, naming the field, for an unknown task, a field of other tasks, and values that do
+    not fit.
     """
     if 'data' in entry:
         raise entry.error('data', f'{entry.path("task")} says what the run reads; give one of them')
