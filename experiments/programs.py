@@ -46,7 +46,7 @@ class Step:
 
     @property
     def rounds(self) -> int:
-        """Of loops that end when something holds, at most; 0 where there is none."""
+        """Most rounds of loops that end when something holds; 0 without such loops."""
         return _newton(self.model)
 
     @property
@@ -297,7 +297,7 @@ def _newton(model: ModelConfig) -> int:
 
 
 def _training_flops(program: Any, *, frozen: bool = False) -> float:
-    """Of a step on these tokens, forward and backward."""
+    """FLOPs of a step on these tokens, forward and backward."""
     tokens = program.batch * program.length
     return tokens * counts.training_flops(program.model, program.length, frozen=frozen)
 

@@ -57,6 +57,7 @@ def add(config: ConfigDict, size: str) -> ConfigDict:
         'files': '',  # a folder, or 'hub'
         'include': '',
         'tasks': (),  # those of Table 1
+        'metadata': '',  # JSON for tasks that choose their data
         'bos': False,
         'beyond': not paper,  # whether an answer may be longer than the window
         'limit': placeholder(int),

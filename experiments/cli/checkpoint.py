@@ -16,6 +16,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from numpy.lib.npyio import NpzFile
 
 from experiments import history, typed
 from experiments.bench import Bench
@@ -32,8 +33,8 @@ from experiments.specs import UnknownText
 from experiments.workspace import Workspace
 from nope import records
 from nope.checkpoints.errors import CheckpointError
-from nope.data import Tokenizer
 from nope.data.prefix import describe_prefix
+from nope.model import ModelConfig
 from nope.model.lam import Constant
 from nope.runtime.files import check_present, parse_json, read_object, read_utf8, write_text
 from nope.sharding import MeshConfig
@@ -53,7 +54,20 @@ def evaluate(
     found = models.open_model(options, bench.mesh)
     tokenizer = models.tokenizer_of(found, options.tokenizer)
     prefix, chat = models.prefix(tokenizer, options.bos), models.chat_of(found, options)
-    run = _checkpoint(options, found, bool(prefix))
+    run: Source = CheckpointSpec(
+        path=options.model.removeprefix('hf:'),
+        fingerprint=found.identity(),
+        model=found.described.model,
+        data=UnknownText(tokenizer=options.tokenizer or found.tokenizer, bos=bool(prefix)),
+        seed=0,
+        train_length=found.described.train_length or 0,
+        dtype=found.described.dtype,
+        step=options.step,
+        read=functools.cache(found.variables),
+    )
+    multipliers = _multipliers(options, run.model)
+    if multipliers is not None:
+        run = MultipliedSpec(run, tuple(map(tuple, multipliers.tolist())))
     specs: list[EvalSpec] = []
     for command, path in asked:
         with _naming_flags(command):
@@ -64,29 +78,17 @@ def evaluate(
         flags.check_folder(folder, f'--out={folder}')
     history.note(options.out, 'evaluate', sys.argv[1:])
     execute(bench, missing)
-    _report(options.out, _rows(bench, specs, tokenizer, prefix, in_turns=chat is not None))
-
-
-def _checkpoint(options: argparse.Namespace, found: models.Model, bos: bool) -> Source:
-    """The model under the multipliers that the flags give. ValueError where it has a lambda."""
-    model = found.described.model
-    multipliers = _multipliers(options, model.layers, model.heads)
-    if multipliers is not None and not isinstance(model.lam, Constant):
-        raise ValueError(f'the model has a lambda of its own, {model.lam.describe()}, which stays')
-    run = CheckpointSpec(
-        path=options.model.removeprefix('hf:'),
-        fingerprint=found.identity(),
-        model=model,
-        data=UnknownText(tokenizer=options.tokenizer or found.tokenizer, bos=bos),
-        seed=0,
-        train_length=found.described.train_length or 0,
-        dtype=found.described.dtype,
-        step=options.step,
-        read=functools.cache(found.variables),
-    )
-    if multipliers is None:
-        return run
-    return MultipliedSpec(run, tuple(map(tuple, multipliers.tolist())))
+    start = describe_prefix(tokenizer, prefix)
+    rows: list[dict[str, Any]] = []
+    for spec in specs:
+        folder = bench.workspace.folder(spec)
+        seconds = (read_object(folder / NAME) or {})['seconds']['evaluation']
+        began = 'in turns' if chat and 'chat' in spec.fields else start
+        rows += [
+            {**row._asdict(), 'prefix': began, 'seconds': seconds}
+            for row in spec.rows(records.load(folder))
+        ]
+    _report(options.out, rows)
 
 
 def _spec(
@@ -126,7 +128,8 @@ def _naming_flags(command: Command) -> Iterator[None]:
     names = {f'{where}.tokens': '--lengths', f'{where}.chat': '--chat'}
     for flag, field in {'bos': 'bos', 'eval': 'folder', **command.flags}.items():
         for place in (f'{where}.{command.section}', command.section):
-            names |= {f'{before}{place}.{field}': f'--{flag}' for before in ('--config.', '')}
+            names[f'{place}.{field}'] = f'--{flag}'
+    names |= {f'--config.{field}': flag for field, flag in names.items()}
     try:
         yield
     except (ValueError, OSError) as error:
@@ -136,64 +139,38 @@ def _naming_flags(command: Command) -> Iterator[None]:
         raise ValueError(f'--eval={command.name}: {said}') from error
 
 
-def _multipliers(options: argparse.Namespace, layers: int, heads: int) -> np.ndarray | None:
-    """Multipliers of all heads, float32 [layers, heads]; None for those of the model."""
+def _multipliers(options: argparse.Namespace, model: ModelConfig) -> np.ndarray | None:
+    """Multipliers of all heads, float32 [layers, heads]; None for those of the model. ValueError
+    where it has a lambda."""
+    shape = model.layers, model.heads
     if options.scale is not None:
-        return np.full((layers, heads), options.scale, np.float32)
-    if options.lam is None:
+        found = np.full(shape, options.scale, np.float32)
+    elif options.lam is None:
         return None
-    try:
-        found = np.asarray(_read(options.lam), np.float32)
-    except (EOFError, TypeError, ValueError, zipfile.BadZipFile) as error:
-        raise ValueError(f'--lam={options.lam} holds no array of numbers ({error})') from error
-    if found.shape != (layers, heads) or not (np.isfinite(found) & (found > 0)).all():
-        raise ValueError(
-            f'--lam={options.lam} has the shape {list(found.shape)}; it must hold finite numbers '
-            f'above 0, [{layers} layers, {heads} heads]'
-        )
+    else:
+        try:
+            check_present(options.lam)
+            if options.lam.suffix == '.json':
+                read = parse_json(read_utf8(options.lam))
+                read = read.get('multiplier') if isinstance(read, dict) else read
+            else:
+                read = np.load(options.lam, allow_pickle=False)
+            if isinstance(read, NpzFile):  # the second name is that of records.npz
+                name = next((x for x in ('multiplier', 'measure/multiplier') if x in read), None)
+                if name is None:
+                    raise ValueError(f'no array `multiplier`; it has {sorted(read)}')
+                read = read[name]
+            found = np.asarray(read, np.float32)
+        except (EOFError, TypeError, ValueError, zipfile.BadZipFile) as error:
+            raise ValueError(f'--lam={options.lam} holds no array of numbers ({error})') from error
+        if found.shape != shape or not (np.isfinite(found) & (found > 0)).all():
+            raise ValueError(
+                f'--lam={options.lam} has the shape {list(found.shape)}; it must hold finite '
+                f'numbers above 0, [{model.layers} layers, {model.heads} heads]'
+            )
+    if not isinstance(model.lam, Constant):
+        raise ValueError(f'the model has a lambda of its own, {model.lam.describe()}, which stays')
     return found
-
-
-def _read(path: pathlib.Path) -> Any:
-    check_present(path)
-    if path.suffix == '.json':
-        found = parse_json(read_utf8(path))
-        return found.get('multiplier') if isinstance(found, dict) else found
-    found = np.load(path, allow_pickle=False)
-    if isinstance(found, np.ndarray):
-        return found
-    for name in ('multiplier', 'measure/multiplier'):  # the second one in records.npz
-        if name in found:
-            return found[name]
-    raise ValueError(f'no array `multiplier`; it has {sorted(found)}')
-
-
-def _rows(
-    bench: Bench,
-    specs: Sequence[EvalSpec],
-    tokenizer: Tokenizer,
-    prefix: Sequence[int],
-    in_turns: bool,
-) -> list[dict[str, Any]]:
-    """Lines of the table, from the records."""
-    rows: list[dict[str, Any]] = []
-    for spec in specs:
-        folder = bench.workspace.folder(spec)
-        seconds = (read_object(folder / NAME) or {})['seconds']['evaluation']
-        turns = in_turns and 'chat' in spec.fields
-        start = 'in turns' if turns else describe_prefix(tokenizer, prefix)
-        rows += [
-            {**row._asdict(), 'prefix': start, 'seconds': seconds}
-            for row in spec.rows(records.load(folder))
-        ]
-    return rows
-
-
-def _shown(value: Any) -> str:
-    """Four digits of a number, all of a whole one; a text as it is."""
-    if value is None or isinstance(value, str):
-        return value or ''
-    return f'{value:.0f}' if float(value).is_integer() else f'{value:.4g}'
 
 
 def _report(out: pathlib.Path, lines: Sequence[dict[str, Any]]) -> None:
@@ -206,7 +183,14 @@ def _report(out: pathlib.Path, lines: Sequence[dict[str, Any]]) -> None:
     # JSON has no NaN, which the mean of nothing is.
     plain = [{key: None if value != value else value for key, value in x.items()} for x in lines]
     write_text(out / 'results.jsonl', ''.join(f'{json.dumps(row)}\n' for row in plain))
-    cells = [[*lines[0]], *([_shown(value) for value in line.values()] for line in lines)]
+
+    def shown(value: Any) -> str:
+        """Four digits of a number, all of a whole one; a text as it is."""
+        if value is None or isinstance(value, str):
+            return value or ''
+        return f'{value:.0f}' if float(value).is_integer() else f'{value:.4g}'
+
+    cells = [[*lines[0]], *([shown(value) for value in line.values()] for line in lines)]
     widths = [max(len(line[i]) for line in cells) for i in range(len(cells[0]))]
     for line in cells:
         padded = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))

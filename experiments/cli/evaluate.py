@@ -17,7 +17,8 @@ Every window and every prompt begins as the tokenizer's own files begin a text, 
 questions, windows or texts (samples) and scored tokens behind a value, and the seconds of its
 evaluation. Perplexity scores the same tokens at every length. LongBench takes the data sets whose
 files are there, with five beams as in the paper on NoPE, or greedily (--beams=1) as in others'
-tables. RULER leaves out tasks that a length has no room for.
+tables. RULER leaves out tasks that a length has no room for. The harness scores tasks of lm_eval
+by name (--harness-tasks=longbench2 --data=FOLDER), in windows of the longest length.
 
 evaluations:
 """
@@ -57,24 +58,22 @@ def parser() -> argparse.ArgumentParser:
     lam.add_argument('--scale', type=float, help='one multiplier of 1/sqrt(head_dim) in all heads')
     lam.add_argument('--lam', type=paths.path, help='file of multipliers, [layers, heads]')
     flags.add_beginning(made)
+
+    def shown(value: Any) -> str:
+        text = ','.join(value) if isinstance(value, tuple) else value
+        return 'by itself' if text in (None, '') else str(text)
+
     for flag, having in owners().items():
-        told = ', '.join(f'{x.name} ({_shown(x.defaults[x.flags[flag]])})' for x in having)
+        told = ', '.join(f'{x.name} ({shown(x.defaults[x.flags[flag]])})' for x in having)
         made.add_argument(f'--{flag}', default=argparse.SUPPRESS, metavar='X', help=f'of {told}')
     return made
-
-
-def _shown(value: Any) -> str:
-    shown = ','.join(value) if isinstance(value, tuple) else value
-    return 'by itself' if shown in (None, '') else str(shown)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit status, 0; exits with 1 and a message for what cannot be done."""
     options = parser().parse_args(arguments)
     with flags.ending(ValueError, OSError):
-        asked = [_asked(text) for text in options.eval.split(',')]
-        lengths = _lengths(options.lengths)
-        _check(options, asked)
+        asked, lengths = _asked(options)
     from experiments.cli import checkpoint  # loads JAX, which takes a second
 
     with flags.ending(*checkpoint.ERRORS, stopped=STOPPED):
@@ -82,29 +81,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _asked(text: str) -> tuple[Command, str]:
-    """Command and path of 'loss:FILE'. ValueError for another name, or a path too few or many."""
-    name, _, path = text.partition(':')
-    known = commands()
-    if name not in known:
-        forms = ', '.join(command.form for command in known.values())
-        raise ValueError(f'--eval has {text!r}; accepted: {forms}')
-    if bool(path) != bool(known[name].behind):
-        raise ValueError(f'--eval has {text!r}; accepted: {known[name].form}')
-    return known[name], paths.expanded(path)
-
-
-def _lengths(text: str) -> tuple[int, ...]:
-    """Ascending. ValueError for what is no list of different whole numbers above 1."""
-    parts = [part.strip() for part in text.split(',')]
-    found = [int(part) for part in parts if part.isdecimal() and int(part) > 1]
-    if len(set(found)) < len(parts):
-        raise ValueError(f'--lengths={text}; accepted: different numbers of tokens, as 4096,8192')
-    return tuple(sorted(found))
-
-
-def _check(options: argparse.Namespace, asked: Sequence[tuple[Command, str]]) -> None:
-    """ValueError for what can be told from the flags and the files that they name alone."""
+def _asked(options: argparse.Namespace) -> tuple[list[tuple[Command, str]], tuple[int, ...]]:
+    """Commands with their paths, and ascending lengths. ValueError for what can be told from the
+    flags and the files that they name alone."""
+    asked, known = [], commands()
+    for text in options.eval.split(','):
+        name, _, path = text.partition(':')
+        if name not in known:
+            forms = ', '.join(command.form for command in known.values())
+            raise ValueError(f'--eval has {text!r}; accepted: {forms}')
+        if bool(path) != bool(known[name].behind):
+            raise ValueError(f'--eval has {text!r}; accepted: {known[name].form}')
+        asked.append((known[name], paths.expanded(path)))
+    parts = [part.strip() for part in options.lengths.split(',')]
+    lengths = [int(part) for part in parts if part.isdecimal() and int(part) > 1]
+    if len(set(lengths)) < len(parts):
+        rule = 'accepted: different numbers of tokens, as 4096,8192'
+        raise ValueError(f'--lengths={options.lengths}; {rule}')
     names = [command.name for command, _ in asked]
     if len(set(names)) < len(names):
         raise ValueError(f'--eval has an evaluation twice: {", ".join(names)}')
@@ -122,6 +115,7 @@ def _check(options: argparse.Namespace, asked: Sequence[tuple[Command, str]]) ->
             raise ValueError(
                 f'--{flag}={value} is for {" and ".join(of)}, which --eval does not ask for'
             )
+    return asked, tuple(sorted(lengths))
 
 
 if __name__ == '__main__':

@@ -33,12 +33,6 @@ from nope.sharding import MeshConfig, make_mesh
 
 
 def main(arguments: list[str] | None = None) -> None:
-    options = _parser().parse_args(arguments)
-    with flags.ending(ValueError, OSError, CheckpointError):
-        _run(options)
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -54,7 +48,9 @@ def _parser() -> argparse.ArgumentParser:
         help="'bytes', a tokenizer file or a directory",
     )
     parser.add_argument('--step', type=int, help='a kept checkpoint before the last')
-    return parser
+    options = parser.parse_args(arguments)
+    with flags.ending(ValueError, OSError, CheckpointError):
+        _run(options)
 
 
 def _run(options: argparse.Namespace) -> None:

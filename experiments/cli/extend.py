@@ -3,7 +3,7 @@
     nope extend hf:DIR --length=8192 --text=FOLDER
     nope extend hf:DIR --length=8192 --text=FOLDER --law=log_length --workdir=work/mine
 
-The short form of configs/checkpoints/extend.py, which says what is done: the figure of before and
+The short form of configs/checkpoints/extend.py, which says what is done. The figure of before and
 after lies in WORKDIR/figures/extend, the exported model in WORKDIR/exports. --text is a folder or
 file of text of the kind the model was trained on. Any other flag of `nope run`
 (`--config.search.steps=100`, `--plan`) is passed on.

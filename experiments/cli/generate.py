@@ -13,11 +13,13 @@ the first --stop text (in a shell, $'\\n' is a line feed; with beams, one specia
 "prompt" on each line; any other file a prompt on each line. Empty lines are skipped.
 
 A prompt begins as the tokenizer's own files begin a text, or as --bos and --no-bos say. With --chat
-it is the user's turn of a conversation, and the continuation the answer. What a prompt spells of
-special tokens ("<|im_start|>") is plain text, so that no text can pose as a turn; with --special it
-is the tokens. --output writes a JSON object for each prompt: prompt, continuation, and tokens, the
-ids of the continuation. Tokens per second are over the time in which nothing was compiled, and
-count tokens that a stop text cut off.
+it is the user's turn of a conversation, and the continuation the answer. A special token that a
+prompt spells ("<|im_start|>") is plain text, so that no text can pose as a turn. With --special it
+is the token.
+
+--output writes a JSON object for each prompt: prompt, continuation, and its ids (tokens). Tokens
+per second are over the time in which nothing was compiled, and count tokens that a stop text cut
+off.
 """
 
 from __future__ import annotations
@@ -44,7 +46,6 @@ from nope.checkpoints.errors import CheckpointError
 from nope.data import Continuation, Tokenizer, encode_with_bos, spells_special, split_stops
 from nope.data.prefix import describe_prefix
 from nope.evals.generation import Generator, Options
-from nope.model import ModelConfig
 from nope.runtime.files import write_text
 from nope.sharding import MeshConfig, make_mesh
 
@@ -52,27 +53,6 @@ EARLY_STOPPING: dict[str, bool | str] = {'false': False, 'true': True, 'never': 
 
 
 def main(arguments: list[str] | None = None) -> None:
-    options = _parser().parse_args(arguments)
-    with flags.ending(ValueError, OSError, CheckpointError):
-        _check(options)
-        _run(options)
-
-
-def _check(options: argparse.Namespace) -> None:
-    """ValueError for options that do not go together."""
-    if not 0 <= options.seed < 2**32:
-        raise ValueError(f'--seed={options.seed}; accepted are 0 to {2**32 - 1}')
-    if '' in options.stop:
-        raise ValueError("--stop is ''; it takes a text of at least one character")
-    if options.temperature == 0 and (options.top_k != 0 or options.top_p != 1):
-        raise ValueError('--top-k and --top-p are for samples, which need a --temperature above 0')
-    if options.beams == 1 and (options.length_penalty != 1 or options.early_stopping != 'false'):
-        raise ValueError('--length-penalty and --early-stopping are for 2 --beams or more')
-    if options.output:
-        flags.check_output(options.output)
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -96,14 +76,39 @@ def _parser() -> argparse.ArgumentParser:
         '--early-stopping', choices=list(EARLY_STOPPING), default='false', help='of beam search'
     )
     parser.add_argument('--output', type=paths.path, help='file for JSON lines')
-    return parser
+    options = parser.parse_args(arguments)
+    with flags.ending(ValueError, OSError, CheckpointError):
+        _run(options, _how(options))
+
+
+def _how(options: argparse.Namespace) -> Options:
+    """The options of generation. ValueError for options that do not go together."""
+    if not 0 <= options.seed < 2**32:
+        raise ValueError(f'--seed={options.seed}; accepted are 0 to {2**32 - 1}')
+    if '' in options.stop:
+        raise ValueError("--stop is ''; it takes a text of at least one character")
+    if options.temperature == 0 and (options.top_k != 0 or options.top_p != 1):
+        raise ValueError('--top-k and --top-p are for samples, which need a --temperature above 0')
+    if options.beams == 1 and (options.length_penalty != 1 or options.early_stopping != 'false'):
+        raise ValueError('--length-penalty and --early-stopping are for 2 --beams or more')
+    if options.output:
+        flags.check_output(options.output)
+    return Options(
+        new_tokens=options.new_tokens,
+        beams=options.beams,
+        length_penalty=options.length_penalty,
+        early_stopping=EARLY_STOPPING[options.early_stopping],
+        temperature=options.temperature,
+        top_k=options.top_k,
+        top_p=options.top_p,
+        seed=options.seed,
+    )
 
 
 COMPILING = '/jax/core/compile/'  # begins the names of the events of JAX's compiler
 
 
-def _run(options: argparse.Namespace) -> None:
-    how = _how(options)
+def _run(options: argparse.Namespace, how: Options) -> None:
     prompts = read(options.prompt, options.prompts)
     mesh = make_mesh(MeshConfig(fsdp=jax.device_count()))
     found = models.open_model(options, mesh)
@@ -115,19 +120,7 @@ def _run(options: argparse.Namespace) -> None:
             'token'
         )
     how = dataclasses.replace(how, stop_ids=(*tokenizer.stop_ids, *special))
-    prefix, chat = models.prefix(tokenizer, options.bos), models.chat_of(found, options)
-    asked = [
-        chat.ids(tokenizer, p.text)
-        if chat
-        else encode_with_bos(tokenizer, p.text, options.bos, special=options.special)
-        for p in prompts
-    ]
-    for prompt, ids in zip(prompts, asked, strict=True):
-        _check_length(prompt.where, len(ids), how.new_tokens, found.described.model)
-    if prefix and not chat:
-        print(f'prompts begin with {describe_prefix(tokenizer, prefix)}', file=sys.stderr)
-    if not (options.special or chat):
-        _warn_of_special(tokenizer, prompts)
+    asked = _asked(options, found, tokenizer, prompts)
     texts = [Continuation(tokenizer, ids, stops) for ids in asked]
     generator = Generator(
         found.described.model, found.variables(), mesh, batch_tokens=options.batch_tokens
@@ -148,6 +141,43 @@ def _run(options: argparse.Namespace) -> None:
         f'tokens per second, after {compiled.seconds:.2f} s to compile',
         file=sys.stderr,
     )
+
+
+def _asked(
+    options: argparse.Namespace,
+    found: models.Model,
+    tokenizer: Tokenizer,
+    prompts: Sequence[Prompt],
+) -> list[np.ndarray]:
+    """Token ids of the prompts, and how they begin on the terminal. ValueError for a prompt without
+    tokens, and for one that ends beyond the positions with its continuation."""
+    prefix, chat = models.prefix(tokenizer, options.bos), models.chat_of(found, options)
+    asked = [
+        chat.ids(tokenizer, p.text)
+        if chat
+        else encode_with_bos(tokenizer, p.text, options.bos, special=options.special)
+        for p in prompts
+    ]
+    model, new = found.described.model, options.new_tokens
+    for prompt, ids in zip(prompts, asked, strict=True):
+        if not len(ids):
+            raise ValueError(f'{prompt.where}: the prompt is empty; without BOS it needs a token')
+        if model.longest is not None and len(ids) + new > model.longest:
+            raise ValueError(
+                f'{prompt.where} has {len(ids)} tokens; with --new-tokens={new} they are '
+                f'{len(ids) + new}, but {model.describe_position()} positions end at '
+                f'{model.longest}'
+            )
+    if prefix and not chat:
+        print(f'prompts begin with {describe_prefix(tokenizer, prefix)}', file=sys.stderr)
+    spelling = [prompt.where for prompt in prompts if spells_special(tokenizer, prompt.text)]
+    if spelling and not (options.special or chat):
+        print(
+            f'{spelling[0]} spells a special token, which the model reads as plain text; with '
+            '--special it reads the token',
+            file=sys.stderr,
+        )
+    return asked
 
 
 class Spans:
@@ -201,40 +231,6 @@ def _report(
                 for prompt, (text, ids) in found
             )
             write_text(options.output, ''.join(json.dumps(row) + '\n' for row in rows))
-
-
-def _how(options: argparse.Namespace) -> Options:
-    return Options(
-        new_tokens=options.new_tokens,
-        beams=options.beams,
-        length_penalty=options.length_penalty,
-        early_stopping=EARLY_STOPPING[options.early_stopping],
-        temperature=options.temperature,
-        top_k=options.top_k,
-        top_p=options.top_p,
-        seed=options.seed,
-    )
-
-
-def _warn_of_special(tokenizer: Tokenizer, prompts: Sequence[Prompt]) -> None:
-    spelling = [prompt.where for prompt in prompts if spells_special(tokenizer, prompt.text)]
-    if spelling:
-        print(
-            f'{spelling[0]} spells a special token, which the model reads as plain text; with '
-            '--special it reads the token',
-            file=sys.stderr,
-        )
-
-
-def _check_length(where: str, tokens: int, new_tokens: int, model: ModelConfig) -> None:
-    if not tokens:
-        raise ValueError(f'{where}: the prompt is empty; without BOS it needs a token')
-    longest = model.longest
-    if longest is not None and tokens + new_tokens > longest:
-        raise ValueError(
-            f'{where} has {tokens} tokens; with --new-tokens={new_tokens} they are '
-            f'{tokens + new_tokens}, but {model.describe_position()} positions end at {longest}'
-        )
 
 
 if __name__ == '__main__':

@@ -4,10 +4,10 @@
     nope harness --model=work/quick/runs/RUN --tasks=mine --include=FOLDER
 
 Without --tasks: the seven commonsense tasks of arXiv 2404.12224, Table 1, zero-shot. Tasks read
-their data from the Hugging Face hub; where there is no network, those seven, BABILong's
-(babilong_qa1 to 20) and LongBench v2's (longbench2_*) read the files that --data names (their names
-and columns are in nope/evals/harness/published.py), and tasks of your own, YAML files in the folder
---include, what they say themselves. lm_eval comes with the extra `harness`.
+their data from the Hugging Face hub. Without a network, those seven, BABILong's (babilong_qa1 to
+20) and LongBench v2's (longbench2_*) read files in the folder --data, whose names and columns are
+in nope/evals/harness/published.py. Tasks of your own are YAML files in the folder --include, and
+name their data themselves. lm_eval comes with the extra `harness`.
 
 A model reads at most --window tokens, by default the length it was trained at; how many contexts
 lost their beginning to it is said and written. Texts begin as lm_eval's own models begin them, with
@@ -44,17 +44,11 @@ from nope.evals.generation import Generator
 from nope.evals.harness import commonsense
 from nope.interop import Described
 from nope.runtime import progress
-from nope.runtime.files import parse_json, write_json
+from nope.runtime.files import write_json
 from nope.sharding import MeshConfig, make_mesh
 
 
 def main(arguments: list[str] | None = None) -> None:
-    options = _parser().parse_args(arguments)
-    with flags.ending(ValueError, OSError, CheckpointError, ModuleNotFoundError):
-        _run(options)
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -68,7 +62,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument('--limit', type=int, help='only so many documents of each task')
     parser.add_argument('--output', type=paths.path, help='JSON file for the results')
     parser.add_argument('--seed', type=int, default=0, help='of sampled texts')
-    return parser
+    options = parser.parse_args(arguments)
+    with flags.ending(ValueError, OSError, CheckpointError, ModuleNotFoundError):
+        _run(options)
 
 
 # Of lm_eval's results, what is a number or says what a number is of.
@@ -80,7 +76,10 @@ def _run(options: argparse.Namespace) -> None:
     if options.output:
         flags.check_output(options.output)
     names = options.tasks.split(',') if options.tasks is not None else list(harness.TASKS)
-    told = _metadata(options.metadata)
+    try:
+        told = harness.metadata_of(options.metadata)
+    except ValueError as error:
+        raise ValueError(f'--metadata={error}') from error
     mesh = make_mesh(MeshConfig(fsdp=jax.device_count()))
     found = models.open_model(options, mesh)
     tokenizer = models.tokenizer_of(found, options.tokenizer)
@@ -119,16 +118,6 @@ def _run(options: argparse.Namespace) -> None:
         'limit': options.limit,
     }
     _report(results, tasks['tasks'], options.output, facts)
-
-
-def _metadata(text: str) -> dict[str, Any]:
-    try:
-        found = parse_json(text)
-    except ValueError as error:
-        raise ValueError(f'--metadata={text} is no JSON: {error}') from error
-    if not isinstance(found, dict):
-        raise ValueError(f'--metadata={text}; accepted: a JSON object')
-    return found
 
 
 def _window(wanted: int | None, described: Described) -> int:

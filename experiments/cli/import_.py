@@ -32,12 +32,6 @@ from nope.sharding import MeshConfig, make_mesh
 
 
 def main(arguments: list[str] | None = None) -> None:
-    options = _parser().parse_args(arguments)
-    with flags.ending(ValueError, OSError):
-        _run(options)
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -46,7 +40,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         '--nope', action='store_true', help='the model was trained without rotation'
     )
-    return parser
+    options = parser.parse_args(arguments)
+    with flags.ending(ValueError, OSError):
+        _run(options)
 
 
 def _run(options: argparse.Namespace) -> None:

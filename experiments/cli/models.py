@@ -15,7 +15,7 @@ from jax.sharding import Mesh
 from nope import interop
 from nope.data import Tokenizer, digest, ids_in_use, load_tokenizer, prefix_of
 from nope.data.chat import Chat, load_chat
-from nope.data.tasks import WordTokenizer, words
+from nope.data.tasks import words
 from nope.interop import Described
 from nope.interop.run_folder import imported_from, read_run
 from nope.positions import NoPE
@@ -28,10 +28,14 @@ BYTES = 'bytes'
 
 
 class Model(NamedTuple):
-    """variables: reads the weights. identity: finds what tells it from others in its place.
-    tokenizer: 'bytes' or a file, what the model comes with; '' where that is not known. trained_by:
-    fingerprint of the tokenizer of its training; '' likewise. task: what it was trained on, where
-    that is a synthetic task."""
+    """A model that a command line names.
+
+    variables: reads the weights. identity: tells it from others in its place.
+
+    tokenizer: 'bytes' or a file that the model comes with. trained_by: fingerprint of the tokenizer
+    of its training. task: the synthetic task that it was trained on. All three are '' where they
+    are not known.
+    """
 
     described: Described
     variables: Callable[[], Variables]
@@ -80,8 +84,8 @@ def open_model(options: argparse.Namespace, mesh: Mesh) -> Model:
 
 
 def tokenizer_source(folder: pathlib.Path, spec: Mapping[str, Any]) -> str:
-    """Tokenizer of a run by its spec.json: 'bytes', or the directory that the model was imported
-    from, by the run or by what lambda was searched on; '' where that is unknown, or has another
+    """Tokenizer of a run by its spec.json: 'bytes', or the directory of an imported model, also of
+    the one under a search of lambda. '' where there is no such directory, or it has another
     tokenizer or one of no use."""
     wanted = spec.get('data', {}).get('tokenizer')
     if wanted == load_tokenizer(BYTES).fingerprint:
@@ -93,14 +97,6 @@ def tokenizer_source(folder: pathlib.Path, spec: Mapping[str, Any]) -> str:
     with contextlib.suppress(ImportError, OSError, ValueError):
         return str(directory) if file and load_tokenizer(file).fingerprint == wanted else ''
     return ''
-
-
-def _load(name: str) -> Tokenizer:
-    """A tokenizer by its name, or of the words of a synthetic task."""
-    path = pathlib.Path(name)
-    if path.name == words.FILE:
-        return WordTokenizer.read(path)
-    return load_tokenizer(name, '--tokenizer')
 
 
 def tokenizer_of(model: Model, named: str = '') -> Tokenizer:
@@ -115,7 +111,7 @@ def tokenizer_of(model: Model, named: str = '') -> Tokenizer:
                 'name that'
             )
         raise ValueError('the model says no tokenizer; name one: --tokenizer=bytes, or a file')
-    tokenizer = _load(name)
+    tokenizer = load_tokenizer(name, '--tokenizer')
     if model.trained_by and tokenizer.fingerprint != model.trained_by:
         other = f'--tokenizer={name} is another one than the model was trained with'
         if model.task:

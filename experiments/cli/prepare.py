@@ -19,7 +19,6 @@ import dataclasses
 import os
 import pathlib
 import tempfile
-from typing import Any
 
 from experiments.cli import flags
 from nope.data import SPLITS, prepare
@@ -46,7 +45,13 @@ def main(arguments: list[str] | None = None) -> None:
                 workers=options.workers,
                 part_bytes=options.part_mib << 20,
             )
-    print(_summary(options.out, metadata))
+    print(f'{options.out}: {metadata["description"]}, vocabulary of {metadata["vocab_size"]}')
+    for split in SPLITS:
+        entries = metadata['splits'][split]
+        documents = sum(entry['documents'] for entry in entries)
+        tokens = sum(entry['tokens'] for entry in entries)
+        longest = max((entry['longest'] for entry in entries), default=0)
+        print(f'  {split:10} {documents:12,} documents {tokens:16,} tokens, longest {longest:,}')
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -75,7 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument('--needles', type=_positive, default=1, help='keys of a record (retrieval)')
     parser.add_argument(
         '--haystacks',
-        type=_names,
+        type=lambda typed: tuple(typed.split(',')),
         default=(FILLER,),
         help="what keys are hidden in: 'filler', 'text' of the standard library, or "
         "'filler,text' (retrieval)",
@@ -125,28 +130,11 @@ def _rule(typed: str) -> tuple[str, str]:
     return field, value
 
 
-def _names(typed: str) -> tuple[str, ...]:
-    return tuple(typed.split(','))
-
-
 def _positive(text: str) -> int:
     value = int(text)
     if value < 1:
         raise argparse.ArgumentTypeError(f'{text} is not above 0')
     return value
-
-
-def _summary(out: pathlib.Path, metadata: dict[str, Any]) -> str:
-    lines = [f'{out}: {metadata["description"]}, vocabulary of {metadata["vocab_size"]}']
-    for split in SPLITS:
-        entries = metadata['splits'][split]
-        documents = sum(entry['documents'] for entry in entries)
-        tokens = sum(entry['tokens'] for entry in entries)
-        longest = max((entry['longest'] for entry in entries), default=0)
-        lines.append(
-            f'  {split:10} {documents:12,} documents {tokens:16,} tokens, longest {longest:,}'
-        )
-    return '\n'.join(lines)
 
 
 if __name__ == '__main__':

@@ -11,6 +11,7 @@ from nope.runtime.files import parse_json, read_utf8
 
 FIELD = 'prompt'
 OBJECTS = ('.jsonl', '.ndjson', '.json')
+OBJECT = f'accepted is an object like {{"{FIELD}": "Once"}}'
 
 
 class Prompt(NamedTuple):
@@ -37,26 +38,22 @@ def read(given: Sequence[str] | None, file: pathlib.Path | None) -> list[Prompt]
     prompts = []
     for number, line in enumerate(lines, 1):
         where = f'{file}, line {number}'
-        if line.strip():
-            text = _field(where, line) if file.suffix.lower() in OBJECTS else line
-            prompts.append(_checked(Prompt(where, text)))
+        if not line.strip():
+            continue
+        if file.suffix.lower() in OBJECTS:
+            try:
+                row = parse_json(line)
+            except ValueError as error:
+                raise ValueError(f'{where}: not a line of JSON ({error}); {OBJECT}') from error
+            if not isinstance(row, dict) or not isinstance(row.get(FIELD), str):
+                raise ValueError(f'{where}: there is no text {FIELD!r} in it; {OBJECT}')
+            if unknown := sorted(row.keys() - {FIELD}):
+                raise ValueError(f'{where}: the field {unknown[0]!r} is not known; {OBJECT}')
+            line = row[FIELD]
+        prompts.append(_checked(Prompt(where, line)))
     if not prompts:
         raise ValueError(f'--prompts={file}: there is no prompt in it')
     return prompts
-
-
-def _field(where: str, line: str) -> str:
-    accepted = f'accepted is an object like {{"{FIELD}": "Once"}}'
-    try:
-        row = parse_json(line)
-    except ValueError as error:
-        raise ValueError(f'{where}: not a line of JSON ({error}); {accepted}') from error
-    if not isinstance(row, dict) or not isinstance(row.get(FIELD), str):
-        raise ValueError(f'{where}: there is no text {FIELD!r} in it; {accepted}')
-    unknown = sorted(row.keys() - {FIELD})
-    if unknown:
-        raise ValueError(f'{where}: the field {unknown[0]!r} is not known; {accepted}')
-    return row[FIELD]
 
 
 def _checked(prompt: Prompt) -> Prompt:

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from experiments.evaluations.attended_distance import AttendedDistanceSpec
 from experiments.evaluations.attention_distance import AttentionDistanceSpec
 from experiments.evaluations.attention_shape import ShapeSpec
-from experiments.evaluations.base import EvalEntry, EvalSpec
+from experiments.evaluations.base import EvalSpec
+from experiments.evaluations.entry import EvalEntry
 from experiments.evaluations.exact_match import ExactMatchSpec
 from experiments.evaluations.harness import HarnessSpec
 from experiments.evaluations.helmet import HelmetSpec

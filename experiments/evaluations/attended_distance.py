@@ -9,7 +9,8 @@ from typing import Any, Self
 
 from experiments.bench import Bench
 from experiments.evaluations import task_examples
-from experiments.evaluations.base import EvalEntry, EvalSpec, Rows
+from experiments.evaluations.base import EvalSpec, Rows
+from experiments.evaluations.entry import EvalEntry
 from experiments.programs import AttentionRows, Program
 from experiments.scope import MOST_TOKENS
 from nope.data.tasks.base import TEST

@@ -10,7 +10,8 @@ from typing import Any, Self
 from experiments import facts
 from experiments.bench import Bench
 from experiments.evaluations import task_examples
-from experiments.evaluations.base import EvalEntry, EvalSpec, Rows, count_of, first_run
+from experiments.evaluations.base import EvalSpec, Rows
+from experiments.evaluations.entry import EvalEntry, count_of, first_run
 from experiments.evaluations.windows import Windows, blocks, manner, windows
 from experiments.programs import AttentionRows, Program
 from experiments.runs import Source, text_of

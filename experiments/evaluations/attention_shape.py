@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 from experiments.bench import Bench
-from experiments.evaluations.base import EvalEntry, Multiplier, Rows, measured_model, scaled
+from experiments.evaluations.base import Rows, measured_model, scaled
+from experiments.evaluations.entry import EvalEntry, Multiplier
 from experiments.evaluations.windows import WindowSpec, windows
 from experiments.programs import Evaluation, Program
 from experiments.runs import HeadScores

@@ -10,15 +10,9 @@ from typing import Any, Self
 from experiments import facts
 from experiments.bench import Bench
 from experiments.evaluations import task_examples
-from experiments.evaluations.base import (
-    TEXT_FIELDS,
-    EvalEntry,
-    Rows,
-    TextSpec,
-    count_of,
-    first_run,
-    of_text,
-)
+from experiments.evaluations.base import Rows
+from experiments.evaluations.entry import EvalEntry, count_of, first_run
+from experiments.evaluations.text_base import TEXT_FIELDS, TextSpec, of_text
 from experiments.programs import Continuing, Program, Scoring
 from experiments.runs import Source
 from nope.data import TaskData
@@ -38,7 +32,9 @@ class ExactMatchSpec(TextSpec):
     how that is. Lengths of training have validation examples, longer ones those of the test.
 
     tests: examples of each length; None for all.
+
     limit: tokens of a prompt and its answer. longer: 'refused' or 'wrong', an example with more.
+
     reach: greatest length of the tests. None is that of the task, 2 L of most.
     typed: path of the limit.
     """

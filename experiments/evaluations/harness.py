@@ -1,4 +1,4 @@
-"""Tasks of EleutherAI's harness: those of Table 1, or others."""
+"""Tasks of EleutherAI's harness: the seven of arXiv 2404.12224, Table 1, or others."""
 
 from __future__ import annotations
 
@@ -7,19 +7,13 @@ import math
 import pathlib
 from collections.abc import Iterator, Sequence
 from importlib.metadata import version
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from experiments.bench import Bench
 from experiments.config import USERS, Section
-from experiments.evaluations.base import (
-    TEXT_FIELDS,
-    EvalEntry,
-    Rows,
-    TextSpec,
-    count_of,
-    ends_of,
-    of_text,
-)
+from experiments.evaluations.base import Rows, TableRow
+from experiments.evaluations.entry import EvalEntry, count_of
+from experiments.evaluations.text_base import TEXT_FIELDS, TextSpec, ends_of, of_text
 from experiments.programs import Program, Scoring
 from nope.data import digest
 from nope.data.sources import folders
@@ -37,6 +31,8 @@ class HarnessSpec(TextSpec):
     files: folder of the tasks' data, '' for the hub. include: folder of task files, or ''.
     fingerprint: of the content of both.
 
+    metadata: JSON for tasks that choose their data.
+
     limit: documents of each task at most, 0 for all.
     beyond: longer answers than the window are read whole.
     typed: paths of the fields of `window` and `beyond`.
@@ -48,23 +44,42 @@ class HarnessSpec(TextSpec):
     fingerprint: str
     window: int
     limit: int
+    metadata: str = ''
     beyond: bool = False
     typed: tuple[str, str] = dataclasses.field(compare=False, metadata={'identity': False})
     kind = 'harness'
-    fields = ('window', 'harness', *TEXT_FIELDS)
+    fields = ('window', 'tokens', 'harness', *TEXT_FIELDS)
+    command = 'harness'
+    defaults: ClassVar = {
+        'tasks': (),
+        'files': '',
+        'include': '',
+        'metadata': '',
+        'limit': None,
+        'bos': None,
+        'beyond': False,
+    }
+    flags: ClassVar = {'tasks': 'harness-tasks', 'files': 'data'}
     title = 'tasks'
 
     @classmethod
     def from_entry(cls, asked: EvalEntry) -> Self:
-        section = asked.section('harness')
+        section = cls.own_section(asked)
         common = of_text(asked, section)
         names = section.names('tasks') or tuple(harness.TASKS)
         local, include = _files(section, names), section.execution('include')
+        metadata = section.get('metadata', '')
+        with section.reading('metadata'):
+            how: dict[str, Any] = {
+                'include': _folder(include),
+                'metadata': harness.metadata_of(metadata),
+            }
         with section.reading('include' if include else 'tasks'):
-            harness.find(names, include=_folder(include), data=None)
+            harness.find(names, **how, data=None)
         with section.reading('files', asked_by='tasks'):
-            found = harness.find(names, include=_folder(include), data=_folder(local))
-        window = asked.window()
+            found = harness.find(names, **how, data=_folder(local))
+        in_tokens = 'tokens' in asked.entry
+        window = max(asked.lengths()) if in_tokens else asked.window()
         asked.check_reach(common['position'], window)
         return cls(
             tasks=names,
@@ -81,8 +96,9 @@ class HarnessSpec(TextSpec):
             ),
             window=window,
             limit=count_of(section, 'limit', 0),
+            metadata=metadata,
             beyond=section['beyond'],
-            typed=(asked.entry.path('window'), section.path('beyond')),
+            typed=(asked.entry.path('tokens' if in_tokens else 'window'), section.path('beyond')),
             **common,
         )
 
@@ -91,10 +107,7 @@ class HarnessSpec(TextSpec):
         return self.window
 
     def check(self, bench: Bench) -> None:
-        include, local = _folder(self.include), _folder(self.files)
-        loaded = harness.check(
-            self.tasks, self.tokenizer, bos=self.bos, include=include, data=local
-        )
+        loaded = harness.check(self.tasks, self.tokenizer, bos=self.bos, **self._data)
         most = self.model.longest if self.beyond else self.window
         if most is not None:
             tasks, limit = loaded['tasks'], self.limit or None
@@ -114,7 +127,9 @@ class HarnessSpec(TextSpec):
         if self.beyond:
             end = f'{self.model.describe_position()} positions end at {self.model.longest}'
             raise ValueError(f'{beyond} is True, but {told}; {end}')
-        least = math.ceil(1000 * worst.tokens / self.run.train_length) / 1000
+        least: float = worst.tokens
+        if not window.endswith('.tokens'):
+            least = math.ceil(1000 * worst.tokens / self.run.train_length) / 1000
         raise ValueError(
             f'{window} stands for {self.window} tokens; {told}. Accepted: '
             f'--config.{window}={least:g} or more, or --config.{beyond}=True, which reads such '
@@ -130,10 +145,22 @@ class HarnessSpec(TextSpec):
             bos=self.bos,
             beyond=self.beyond,
             limit=self.limit or None,
-            include=_folder(self.include),
-            data=_folder(self.files),
+            **self._data,
             **how,
         )
+
+    @property
+    def _data(self) -> dict[str, Any]:
+        told = harness.metadata_of(self.metadata)
+        return {'include': _folder(self.include), 'data': _folder(self.files), 'metadata': told}
+
+    def rows(self, found: Records) -> list[TableRow]:
+        tasks, samples = [*map(str, found.coordinates['task'])], found['samples'].tolist()
+        scores = [*found['score'].tolist(), found.attributes['average']]
+        named = zip(
+            [*tasks, f'mean of {len(tasks)} tasks'], scores, [*samples, sum(samples)], strict=True
+        )
+        return [TableRow(self.kind, what, self.window, x, '%', n) for what, x, n in named]
 
     def programs(self, rows: Rows) -> Iterator[Program]:
         yield Scoring(self.model, self.extent, rows(self.extent, Scoring.rules))
@@ -148,11 +175,11 @@ class HarnessSpec(TextSpec):
 
 def _files(section: Section, names: tuple[str, ...]) -> str:
     """The folder of the tasks' data, '' for the hub."""
-    files = section.execution('files')
+    files, field = section.execution('files'), section.path('files')
     if not files:
         raise ValueError(
-            f'{section.path("files")} is empty: --config.harness.files=FOLDER with the data of '
-            f'{section.path("tasks")} ({", ".join(names)}), which {USERS}; the layout is in '
+            f'{field} is empty: --config.{field}=FOLDER with the data of {section.path("tasks")} '
+            f'({", ".join(names)}), which {USERS}; the layout is in '
             f'nope/evals/harness/published.py. {HUB!r} downloads them instead'
         )
     return '' if files == HUB else files

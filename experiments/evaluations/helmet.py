@@ -8,14 +8,8 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from experiments.bench import Bench
-from experiments.evaluations.base import (
-    ASKING_FIELDS,
-    FilesSpec,
-    Rows,
-    TableRow,
-    after_bos,
-    answering,
-)
+from experiments.evaluations.base import Rows, TableRow
+from experiments.evaluations.text_base import ASKING_FIELDS, FilesSpec, after_bos, answering
 from experiments.programs import Program
 from nope.evals import helmet
 from nope.records import Records

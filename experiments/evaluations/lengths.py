@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 from experiments.bench import Bench
-from experiments.evaluations.base import EvalEntry, Rows, measured_model
+from experiments.evaluations.base import Rows, measured_model
+from experiments.evaluations.entry import EvalEntry
 from experiments.evaluations.multiplier_grid import GridSpec
 from experiments.evaluations.windows import WindowSpec, windows
 from experiments.programs import Evaluation, Program
@@ -41,11 +42,23 @@ class LengthsSpec(WindowSpec):
         measured = asked.lengths()
         longest, position = max(measured), asked.position()
         asked.check_reach(position, longest)
+        grids: tuple[GridSpec, ...] = ()
+        if 'grid' in asked.entry:
+            asked.check_no_law('grid')
+            if position is not None:
+                rule = 'its multipliers would be chosen under the encoding that the run was trained'
+                raise asked.entry.error('grid', f'not with position: {rule} with')
+            section = asked.section('grid')
+            grid = section.make(Grid)
+            grids = tuple(
+                GridSpec(run=asked.run, windows=windows(length, section, longest), grid=grid)
+                for length in measured
+            )
         return cls(
             run=asked.run,
             windows=windows(longest, asked.section('evaluation')),
             lengths=measured,
-            grids=_grids(asked, measured),
+            grids=grids,
             position=position,
             tail=asked.times('tail', 0.5) if 'tail' in asked.entry else None,
         )
@@ -81,19 +94,3 @@ class LengthsSpec(WindowSpec):
         for length in self.lengths:
             batch = rows(length, Evaluation.rules)
             yield Evaluation(self.model, False, length, batch, resampled=True)
-
-
-def _grids(asked: EvalEntry, measured: tuple[int, ...]) -> tuple[GridSpec, ...]:
-    """Grids that choose the multiplier of every length on other windows; none without `grid`."""
-    if 'grid' not in asked.entry:
-        return ()
-    asked.check_no_law('grid')
-    if 'position' in asked.entry:
-        rule = 'its multipliers would be chosen under the encoding that the run was trained with'
-        raise asked.entry.error('grid', f'not with position: {rule}')
-    section = asked.section('grid')
-    grid, block = section.make(Grid), max(measured)
-    return tuple(
-        GridSpec(run=asked.run, windows=windows(length, section, block), grid=grid)
-        for length in measured
-    )

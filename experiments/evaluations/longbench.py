@@ -9,15 +9,13 @@ from typing import Any, ClassVar, Self
 
 from experiments.bench import Bench
 from experiments.config import Section
-from experiments.evaluations.base import (
+from experiments.evaluations.base import Rows, TableRow
+from experiments.evaluations.entry import EvalEntry, count_of
+from experiments.evaluations.text_base import (
     ASKING_FIELDS,
     POINTS,
-    EvalEntry,
-    Rows,
-    TableRow,
     TextSpec,
     after_bos,
-    count_of,
     ends_of,
     folder_of,
     of_text,

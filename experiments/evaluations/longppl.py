@@ -8,16 +8,9 @@ from typing import Any, ClassVar, Self
 
 from experiments import facts
 from experiments.bench import Bench
-from experiments.evaluations.base import (
-    TEXT_FIELDS,
-    EvalEntry,
-    LengthsOfTextSpec,
-    Rows,
-    TableRow,
-    after_bos,
-    count_of,
-    of_text,
-)
+from experiments.evaluations.base import Rows, TableRow
+from experiments.evaluations.entry import EvalEntry, count_of
+from experiments.evaluations.text_base import TEXT_FIELDS, LengthsOfTextSpec, after_bos, of_text
 from experiments.evaluations.texts import Corpus, corpus_of, open_corpus
 from experiments.programs import Program, Scoring
 from experiments.runs import Source

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 from experiments.bench import Bench
-from experiments.evaluations.base import EvalEntry, Rows, uniform_form
-from experiments.evaluations.steps import kept_step
+from experiments.evaluations.base import Rows, uniform_form
+from experiments.evaluations.entry import EvalEntry
 from experiments.evaluations.windows import WindowSpec, windows
 from experiments.programs import Evaluation, Program
 from experiments.runs import MultiplierChoice
@@ -39,7 +39,7 @@ class GridSpec(WindowSpec, MultiplierChoice):
             run=asked.run,
             windows=windows(length, section),
             grid=section.make(Grid),
-            step=kept_step(asked),
+            step=asked.kept_step(),
         )
 
     @property

@@ -9,15 +9,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from experiments.bench import Bench
-from experiments.evaluations.base import (
-    ASKING_FIELDS,
-    EvalEntry,
-    Rows,
-    TableRow,
-    TextSpec,
-    after_bos,
-    of_text,
-)
+from experiments.evaluations.base import Rows, TableRow
+from experiments.evaluations.entry import EvalEntry
+from experiments.evaluations.text_base import ASKING_FIELDS, TextSpec, after_bos, of_text
 from experiments.programs import Program, Scoring
 from experiments.runs import text_of
 from nope.data.templates import FILLER, HAYSTACKS, NAMES, TEMPLATES, TEXT
@@ -161,19 +155,17 @@ class PasskeySpec(TextSpec):
         if self.haystack == FILLER:
             return None
         lengths = self.lengths or {q.length for q in cells.questions(self.max_length, 0, 1)}
-        return {length: self._text(bench, length) for length in lengths}
-
-    def _text(self, bench: Bench, length: int) -> np.ndarray:
-        """Windows of one length, one for every prompt where there are so many."""
-        found = bench.blocks(
-            dataclasses.replace(text_of(self.run), bos=False),  # prompts have their own
-            split=TEXT_SPLIT,
-            block=length,
-            length=length,
-            count=keys.DEPTHS * keys.TESTS,
-            seed=self.plan_seed,
-        )
-        return found.tokens
+        data = dataclasses.replace(text_of(self.run), bos=False)  # prompts have their own
+        # One window for every prompt where there are so many.
+        how: dict[str, Any] = {
+            'split': TEXT_SPLIT,
+            'count': keys.DEPTHS * keys.TESTS,
+            'seed': self.plan_seed,
+        }
+        return {
+            length: bench.blocks(data, block=length, length=length, **how).tokens
+            for length in lengths
+        }
 
 
 def _lengths(asked: EvalEntry) -> tuple[int, ...]:

@@ -9,16 +9,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from experiments.bench import Bench
-from experiments.evaluations.base import (
-    TEXT_FIELDS,
-    EvalEntry,
-    Multiplier,
-    Rows,
-    TableRow,
-    measured_model,
-    scaled,
-)
-from experiments.evaluations.steps import kept_step
+from experiments.evaluations.base import Rows, TableRow, measured_model, scaled
+from experiments.evaluations.entry import EvalEntry, Multiplier
+from experiments.evaluations.text_base import TEXT_FIELDS
 from experiments.evaluations.windows import WindowSpec, windows, windows_of_files
 from experiments.programs import Evaluation, Program
 from nope.data import EvalBlocks
@@ -61,7 +54,7 @@ class PositionsSpec(WindowSpec):
             windows=windows_of_files(length, asked, section) if files else windows(length, section),
             multiplier=asked.multiplier(),
             position=position,
-            step=kept_step(asked),
+            step=asked.kept_step(),
             ends=asked.lengths() if 'tokens' in asked.entry else (length,),
         )
 

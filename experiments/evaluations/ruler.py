@@ -11,12 +11,11 @@ from typing import Any, ClassVar, Self
 
 from experiments.bench import Bench
 from experiments.config import Section
-from experiments.evaluations.base import (
+from experiments.evaluations.base import Rows, TableRow
+from experiments.evaluations.entry import EvalEntry
+from experiments.evaluations.text_base import (
     ASKING_FIELDS,
-    EvalEntry,
     LengthsOfTextSpec,
-    Rows,
-    TableRow,
     after_bos,
     answering,
     before_prompts,

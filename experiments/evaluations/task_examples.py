@@ -43,7 +43,7 @@ def read(example: Tokenised) -> np.ndarray:
 
 @functools.cache  # hundreds of evaluations are of few tasks
 def longest(data: TaskData) -> Longest:
-    """Of some examples of the greatest length of the test, without drawing all."""
+    """The most tokens of some examples of the test's greatest length, without drawing all."""
     task, tokenizer = data.task, data.load_tokenizer()
     there = task.per_bin(TEST, data.sizes or task.paper_sizes)
     rng = np.random.default_rng(data.seed)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from experiments.config import Section
-from experiments.evaluations.base import EvalEntry
+from experiments.evaluations.entry import EvalEntry
 from nope import data
 from nope.data import SPLITS, DataConfig, digest, load_tokenizer, prefix_of
 from nope.data.documents import Documents, open_documents
@@ -62,8 +62,9 @@ class Texts(Documents):
 
 @dataclasses.dataclass(frozen=True)
 class TextFiles:
-    """A text file as one document, or the files of a folder, by name, as one each: all of them but
-    hidden, binary and empty ones. fingerprint: of their content."""
+    """A text file as one document, or the files of a folder, by name, as one each.
+
+    Hidden, binary and empty files are left out. fingerprint: of the content of the others."""
 
     path: str = dataclasses.field(metadata={'identity': False})
     fingerprint: str

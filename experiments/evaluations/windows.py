@@ -10,7 +10,8 @@ from typing import Any
 
 from experiments.bench import Bench
 from experiments.config import Section
-from experiments.evaluations.base import EvalEntry, EvalSpec, most_rows
+from experiments.evaluations.base import EvalSpec, most_rows
+from experiments.evaluations.entry import EvalEntry
 from experiments.evaluations.texts import WHOLE, TextFiles, corpus_of
 from experiments.runs import Source, text_of
 from nope import sharding
@@ -26,8 +27,9 @@ FIRST = 'first'  # the cut of windows of files
 class Windows:
     """Evaluation windows: the last `length` tokens of blocks of `block` tokens.
 
-    cut: from within documents, packed, or at the ends of documents. Those of the last kind have
-    `shortest` tokens or more, and fewer than `longest`.
+    cut: from within documents, packed, or at the ends of documents. Documents of
+    the last kind have `shortest` tokens or more, and fewer than `longest`.
+
     texts: files whose first blocks are read, in place of the data of the run.
     """
 

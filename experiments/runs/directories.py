@@ -21,6 +21,12 @@ class Opened(NamedTuple):
     fingerprint: str
     described: Described
 
+    @classmethod
+    @functools.lru_cache(maxsize=8)
+    def of(cls, path: str) -> Opened:
+        directory = interop.open_directory(pathlib.Path(path))
+        return cls(directory, interop.fingerprint(directory), interop.describe(directory))
+
 
 def is_import(init: Any) -> bool:
     return isinstance(init, str) and init.startswith(PREFIX)
@@ -34,12 +40,6 @@ def check_init(init: str | None, where: str) -> None:
             '--config.init=hf:DIR (a run of this config only with search, finetune, lam, '
             'without or model.temperature)'
         )
-
-
-@functools.lru_cache(maxsize=8)
-def _opened(path: str) -> Opened:
-    directory = interop.open_directory(pathlib.Path(path))
-    return Opened(directory, interop.fingerprint(directory), interop.describe(directory))
 
 
 class Imported:
@@ -70,7 +70,7 @@ class Imported:
         path = init.removeprefix(PREFIX)
         if not path:
             raise ValueError(f'init is {init!r}; accepted is hf:DIR, a Hugging Face directory')
-        return _opened(path)
+        return Opened.of(path)
 
     def train_length(self) -> int:
         """The length that the imported models were trained at, where `train.length` is None."""

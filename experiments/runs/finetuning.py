@@ -45,9 +45,16 @@ def from_entry(
                 )
     section = scope.section('finetune', entry)
     steps = section.at_least('steps', 1)
+    trains = section.named('trains', TABLE)
+    if trains not in (None, TABLE):
+        raise section.error('trains', f'accepted: {TABLE}, or None for all parameters')
+    if trains and model.table is None:
+        raise section.error(
+            'trains', f'{model.describe_position()} positions have no learned table to train'
+        )
     optimizer = section.make(
         OptimizerConfig,
-        trains=_trains(section, model),
+        trains=trains or 'params',
         decay_steps=steps,
         warmup_steps=warmup_steps(section, steps),
     )
@@ -93,20 +100,6 @@ def _order(
     if found.run != init:
         raise entry.error('heads_from', f'it measures another run than {entry.path("init")}')
     return found
-
-
-def _trains(section: Section, model: ModelConfig) -> str:
-    """Parameters that the optimizer trains: all, or the learned table of positions."""
-    asked = section.named('trains', TABLE)
-    if asked is None:
-        return 'params'
-    if asked != TABLE:
-        raise section.error('trains', f'accepted: {TABLE}, or None for all parameters')
-    if model.table is None:
-        raise section.error(
-            'trains', f'{model.describe_position()} positions have no learned table to train'
-        )
-    return asked
 
 
 def _has_own_lambda(run: Source) -> bool:

@@ -9,14 +9,14 @@ from typing import Any
 
 from experiments.config import Section
 from experiments.models import model_config, position_for
-from experiments.runs.directories import check_init
+from experiments.runs.directories import Opened, check_init
 from experiments.runs.spec import ImportSpec, Typed
 from experiments.scope import Scope
 from nope import data, interop
 from nope.identity import execution_fields
-from nope.interop import Described, Directory
+from nope.interop import Described
 from nope.model import ModelConfig
-from nope.positions import NoPE, Position
+from nope.positions import NoPE
 
 FIELDS = ('init', 'nope', 'own_tokenizer', 'model', 'data')
 # What a config may say of an imported model; all else stands in its directory.
@@ -33,23 +33,11 @@ def from_entry(scope: Scope, entry: Section) -> ImportSpec:
     """
     init = entry['init']
     check_init(init, entry.name)
-    directory, fingerprint, described = scope.imported.opened(init)
+    opened = scope.imported.opened(init)
     own = 'own_tokenizer' in entry and entry['own_tokenizer']
     tokenizer = scope.imported.tokenizer_of(init) if own else None
-    config = scope.data(entry, scope.length, tokenizer)
-    changes = _changes(scope, entry)
-    where, path = changes.name, str(directory.path)
-    if 'position' in changes:
-        field = changes.path('position')
-        position = position_for(changes['position'], described.model, scope.length, field)
-        _check_position(position, described, field, directory)
-        with changes.naming():
-            described = interop.describe(directory, position=position)
-    else:
-        section = scope.section('model')
-        asked = 'position' in section and section.inner('position') == {'kind': 'none'}
-        if asked and not any(described.model.without_position):
-            _say_position(described.model.describe_position(), where, path)
+    config, path = scope.data(entry, scope.length, tokenizer), str(opened.directory.path)
+    changes, described = _described(scope, entry, opened)
     found = data.ids_in_use(data.load_tokenizer(config.tokenizer))
     if found > described.model.vocab_size:
         raise ValueError(
@@ -57,7 +45,10 @@ def from_entry(scope: Scope, entry: Section) -> ImportSpec:
             f'{described.model.vocab_size}'
         )
     if described.train_length not in (None, scope.length):
-        _say_length(described.train_length, scope.length, path)
+        _warn_once(
+            f'train.length is {scope.length}, but the model in {path} says that it was trained at '
+            f'{described.train_length} (train.length=None takes that)'
+        )
     section = scope.section('model').changed(dict(changes.without('position')), changes.name)
     fields: dict[str, Any] = {
         f.name: getattr(described.model, f.name) for f in dataclasses.fields(described.model)
@@ -69,7 +60,7 @@ def from_entry(scope: Scope, entry: Section) -> ImportSpec:
     del fields['lam_layers']
     return ImportSpec(
         path=path,
-        fingerprint=fingerprint,
+        fingerprint=opened.fingerprint,
         model=model_config(section, **fields),
         data=config,
         seed=scope.seed,
@@ -79,8 +70,9 @@ def from_entry(scope: Scope, entry: Section) -> ImportSpec:
     )
 
 
-def _changes(scope: Scope, entry: Section) -> Section:
-    """Fields of the entry for the model; `nope` says that it has no position encoding."""
+def _described(scope: Scope, entry: Section, opened: Opened) -> tuple[Section, Described]:
+    """Fields of the entry for the model, and the model with its position encoding; `nope` says that
+    it has none."""
     found = dict(entry.inner('model')) if 'model' in entry else {}
     where = f'{entry.name}.model'
     for name in found:
@@ -91,37 +83,29 @@ def _changes(scope: Scope, entry: Section) -> Section:
             )
     if entry.get('nope'):
         found['position'] = {'kind': 'none'}
-    return Section(where, found, scope.ledger)
-
-
-def _check_position(
-    position: Position, described: Described, field: str, directory: Directory
-) -> None:
-    """ValueError for an encoding that the weights were not made for."""
-    kinds = {type(kind.position) for kind in described.model.kinds}
-    if not isinstance(position, NoPE) and type(position) not in kinds:
-        raise ValueError(
-            f'{field} is {position.describe()}; the model in {directory.path} has '
-            f'{described.model.describe_position()}'
+    changes = Section(where, found, scope.ledger)
+    directory, _, described = opened
+    model, says = described.model, described.model.describe_position()
+    if 'position' in changes:
+        field = changes.path('position')
+        position = position_for(changes['position'], model, scope.length, field)
+        kinds = {type(kind.position) for kind in model.kinds}
+        if not isinstance(position, NoPE) and type(position) not in kinds:
+            raise ValueError(
+                f'{field} is {position.describe()}; the model in {directory.path} has {says}'
+            )
+        with changes.naming():
+            return changes, interop.describe(directory, position=position)
+    section = scope.section('model')
+    asked = 'position' in section and section.inner('position') == {'kind': 'none'}
+    if asked and not any(model.without_position):
+        _warn_once(
+            f'{entry.name}: the model in {directory.path} has {says} positions; where it was '
+            'trained without them, set nope=True'
         )
+    return changes, described
 
 
 @functools.lru_cache(maxsize=8)
-def _say_position(found: str, where: str, path: str) -> None:
-    log.warning(
-        '%s: the model in %s has %s positions; where it was trained without them, set nope=True',
-        where.removesuffix('.model'),
-        path,
-        found,
-    )
-
-
-@functools.lru_cache(maxsize=8)
-def _say_length(said: int, taken: int, path: str) -> None:
-    log.warning(
-        'train.length is %d, but the model in %s says that it was trained at %d (train.length=None '
-        'takes that)',
-        taken,
-        path,
-        said,
-    )
+def _warn_once(text: str) -> None:
+    log.warning('%s', text)

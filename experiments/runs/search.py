@@ -49,9 +49,7 @@ def from_entry(
             f'{type(form).__name__} is 1 up to that length',
         )
     on_law = trained != lam.Constant()
-    if on_law:
-        _check_beside_law(section, trained)
-    bound = None if on_law else _bound(section, form)
+    bound = _bound(section, form, trained if on_law else None)
     steps = section.at_least('steps', 1)
     warmup = section.optional('warmup_steps')
     optimizer = section.make(
@@ -80,8 +78,9 @@ def from_entry(
 def _entropy_length(
     scope: Scope, section: Section, lengths: tuple[int, ...], weights: Source
 ) -> int | None:
-    """The training length of a search by entropy, on a task that of its prompts; None for a search
-    by loss. weights: the run that trained them last."""
+    """The training length of a search by entropy, of a task that of its prompts; None for loss.
+
+    weights: the run that trained them last."""
     objective = section['objective']
     if objective not in OBJECTIVES:
         raise section.error('objective', one_of(OBJECTIVES))
@@ -121,24 +120,23 @@ def _model(entry: Section, init: Source, form: lam.Form) -> ModelConfig:
     return model
 
 
-def _check_beside_law(section: Section, trained: lam.Form) -> None:
-    """ValueError for fields without meaning on top of a law that was trained in."""
-    law = type(trained).__name__
-    if section.optional('bound') not in (None, -math.inf):
-        rule = f'it would hold for the coefficients of {law} too, which stay; accepted: None'
-        raise section.error('bound', rule)
-    if section['objective'] != 'loss':
-        rule = f'its target leaves {law} out, which the model was trained under; accepted: loss'
-        raise section.error('objective', rule)
-    if section.optional('start_from') is not None:
-        rule = f'its grid leaves {law} out, which the model was trained under; give start'
-        raise section.error('start_from', rule)
-
-
-def _bound(section: Section, form: lam.Form) -> float | None:
+def _bound(section: Section, form: lam.Form, trained: lam.Form | None) -> float | None:
     """The least coefficient: None in the config for the form's neutral one, if it has one number a
-    head and a neutral one, -inf for none."""
-    if section.optional('bound') is None:
+    head and a neutral one, -inf for none. There is none on top of a law that was trained in;
+    ValueError for fields without meaning there."""
+    typed = section.optional('bound')
+    if trained is not None:
+        law = type(trained).__name__
+        stays = f'{law} out, which the model was trained under'
+        if typed not in (None, -math.inf):
+            rule = f'it would hold for the coefficients of {law} too, which stay; accepted: None'
+            raise section.error('bound', rule)
+        if section['objective'] != 'loss':
+            raise section.error('objective', f'its target leaves {stays}; accepted: loss')
+        if section.optional('start_from') is not None:
+            raise section.error('start_from', f'its grid leaves {stays}; give start')
+        return None
+    if typed is None:
         alone = form.numbers == 1
         return form.neutral if alone and isinstance(form.neutral, float) else None
     bound = float(section['bound'])

@@ -104,8 +104,7 @@ class MultiplierChoice(Spec):
 
 
 class HeadScores(Spec):
-    """An evaluation whose records score every head by how near the tokens are that it attends
-    to.
+    """An evaluation that scores every head by how near its attended tokens are.
 
     words: what the score is, for captions.
     """
@@ -122,12 +121,16 @@ class RunSpec(Spec):
     """One training.
 
     init: the run or imported model whose parameters are taken over; None for fresh ones.
+
     lam_start: coefficient every head starts from (several where the form has them), or the
         evaluation whose best multiplier it is; None for the form's neutral one.
+
     seed: of the fresh parameters. data_seed: of the order of examples.
     train_length: L, of the pre-training that it goes back to.
-    order_from: puts the heads of every layer in the order in which their scores fall, before
-        training; None to leave them as they are.
+
+    order_from: before training, puts the heads of every layer in the falling order of their scores;
+        None to leave them as they are.
+
     earlier: the model of the first steps, where the encoding of positions was dropped on the way.
     """
 

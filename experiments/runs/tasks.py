@@ -25,13 +25,19 @@ _CHOSEN = ('longest', 'shortest', 'symbols', 'scratchpad', 'path', *_SIZES)  # b
 def data_of(scope: Scope, entry: Section) -> TaskData:
     """The data set of the task that the section and the run's changes of it name.
 
-    ValueError, naming the field, for an unknown task, for a field that the run's task has not, and
-    for values that do not fit.
+    ValueError, naming the field, for an unknown task, a field of other tasks, and values that do
+    not fit.
     """
     if 'data' in entry:
         raise entry.error('data', f'{entry.path("task")} says what the run reads; give one of them')
     section = scope.section('task', entry).allowing(*_CHOSEN)
-    tokenizer = _tokenizer(section)
+    tokenizer = section['tokenizer']
+    if tokenizer != tasks.WORDS and not pathlib.Path(tokenizer).is_file():
+        raise section.error(
+            'tokenizer',
+            f"there is no such file; t5-base's SentencePiece model {USERS}: give its path, or "
+            f'{tasks.WORDS!r} for the words of the task',
+        )
     task = _task(section, entry, section.choice('name', tasks.TASKS), tokenizer)
     given = {name: section[name] for name in _SIZES}
     own = dataclasses.asdict(task.paper_sizes)
@@ -148,17 +154,6 @@ def reading_task(field: str) -> Iterator[None]:
         raise ValueError(f'{field}: {error}') from error
 
 
-def _tokenizer(section: Section) -> str:
-    found = section['tokenizer']
-    if found != tasks.WORDS and not pathlib.Path(found).is_file():
-        raise section.error(
-            'tokenizer',
-            f"there is no such file; t5-base's SentencePiece model {USERS}: give its path, or "
-            f'{tasks.WORDS!r} for the words of the task',
-        )
-    return found
-
-
 def _task(section: Section, entry: Section, name: str, tokenizer: str) -> Task:
     fields = {field.name for field in dataclasses.fields(tasks.TASKS[name])}
     changes: dict[str, Any] = {}
@@ -172,23 +167,19 @@ def _task(section: Section, entry: Section, name: str, tokenizer: str) -> Task:
         chosen = section.choice('scratchpad', scratchpad.FORMATS)
         changes['scratchpad'] = scratchpad.FORMATS[chosen]
     if 'symbols' in fields:
-        own = len(vars(tasks.TASKS[name])['symbols'])
-        count = section.at_least('symbols', 1) if 'symbols' in changes else own
+        most = len(vars(tasks.TASKS[name])['symbols'])
+        count = section.at_least('symbols', 1) if 'symbols' in changes else most
         with section.reading('symbols'):
-            changes['symbols'] = _symbols(name, count, tokenizer)
+            if tokenizer == tasks.WORDS:
+                changes['symbols'] = symbols.closed(count)
+            else:
+                model = load_tokenizer(tokenizer, 'task.tokenizer')
+                if not isinstance(model, SentencePieceTokenizer):
+                    raise ValueError(
+                        f'{tokenizer} is no SentencePiece model, whose tokens would be symbols'
+                    )
+                sorting = symbols.SORTING_FIRST, symbols.SORTING_WITHOUT, symbols.RESERVED
+                own = sorting if name == 'sort_single' else ()
+                changes['symbols'] = symbols.of_model(model, count, *own)
     with section.reading('name'):
         return tasks.named(name, **changes)
-
-
-def _symbols(name: str, count: int, tokenizer: str) -> tuple[str, ...]:
-    """The first `count` symbols: closed ones, or strings that are single tokens of a model."""
-    if tokenizer == tasks.WORDS:
-        return symbols.closed(count)
-    model = load_tokenizer(tokenizer, 'task.tokenizer')
-    if not isinstance(model, SentencePieceTokenizer):
-        raise ValueError(f'{tokenizer} is no SentencePiece model, whose tokens would be symbols')
-    if name == 'sort_single':
-        return symbols.of_model(
-            model, count, symbols.SORTING_FIRST, symbols.SORTING_WITHOUT, symbols.RESERVED
-        )
-    return symbols.of_model(model, count)

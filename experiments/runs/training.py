@@ -58,7 +58,12 @@ def check(bench: Bench, spec: RunSpec) -> None:
     section = 'search' if spec.searches else 'finetune' if spec.fine_tunes else 'train'
     check_mesh(spec.model, spec.train, compute, bench.mesh_of(spec), field, section)
     check_memory(spec.model, spec.train, compute, bench.mesh_of(spec), section)
-    _check_task(spec)
+    if isinstance(spec.data, TaskData):
+        with reading_task(spec.typed.task):
+            spec.data.check_targets()
+        check_unpadded(spec.data, spec.model, spec.typed.task)
+        if spec.searches:
+            check_extents(spec, spec.data)
     score_of(bench, spec)  # reads the examples of validation
     # Its evaluations have the mesh of later runs.
     check_whole_sequences(spec.model, bench.mesh, compute.mesh_field(later=True))
@@ -139,17 +144,6 @@ def write_words(spec: RunSpec, folder: pathlib.Path) -> None:
             tokenizer.write(folder / words.FILE)
 
 
-def _check_task(spec: RunSpec) -> None:
-    """Raises what drawing or reading the examples of a task raises, and names the field."""
-    if not isinstance(spec.data, TaskData):
-        return
-    with reading_task(spec.typed.task):
-        spec.data.check_targets()
-    check_unpadded(spec.data, spec.model, spec.typed.task)
-    if spec.searches:
-        check_extents(spec, spec.data)
-
-
 def score_of(bench: Bench, spec: RunSpec) -> Score | None:
     """Accuracy of a run's variables on a share of its task's validation examples; None for a run
     without validation."""
@@ -182,8 +176,12 @@ def initial(bench: Bench, spec: RunSpec) -> Variables:
     if spec.init is None:
         variables = fresh_variables(spec.model, bench.mesh_of(spec), spec.seed)
     else:
-        mesh = bench.mesh_of(spec)
-        variables = with_table(spec.model, _in_order(bench, spec, spec.init), mesh)
+        mesh, variables = bench.mesh_of(spec), bench.variables(spec.init)
+        if spec.order_from is not None:
+            order_LK = order_of(bench.head_scores(spec.order_from), spec.init.model.kv_heads)
+            params = reordered(spec.init.model, variables['params'], order_LK)
+            variables = {**variables, 'params': params}
+        variables = with_table(spec.model, variables, mesh)
         variables = completed(spec.model, mesh, variables, spec.seed)
     coefficient = start_of(bench, spec)
     if coefficient is None:
@@ -192,15 +190,6 @@ def initial(bench: Bench, spec: RunSpec) -> Variables:
     if isinstance(form, Product):
         return with_lam_beside(variables, form.trained, form.searched, coefficient)
     return with_uniform_lam(variables, coefficient, form.numbers)
-
-
-def _in_order(bench: Bench, spec: RunSpec, init: Source) -> Variables:
-    """The variables of `init`, whose heads stand in another order where the run asks for it."""
-    variables = bench.variables(init)
-    if spec.order_from is None:
-        return variables
-    order_LK = order_of(bench.head_scores(spec.order_from), init.model.kv_heads)
-    return {**variables, 'params': reordered(init.model, variables['params'], order_LK)}
 
 
 def start_of(bench: Bench, spec: RunSpec) -> Coefficient | None:

@@ -141,7 +141,8 @@ class HuggingFaceTokenizer:
 
 
 def load_tokenizer(spec: str, field: str = 'data.tokenizer') -> Tokenizer:
-    """The tokenizer that `field` names: `bytes`, a `*.model` or a `*.json` file.
+    """The tokenizer that `field` names: `bytes`, a `*.model` or a `*.json` file, also of the words
+    of a task.
 
     Raises FileNotFoundError for a missing file and ValueError for one that is of another
     kind, cannot be read, or has no end-of-document token.
@@ -156,6 +157,10 @@ def load_tokenizer(spec: str, field: str = 'data.tokenizer') -> Tokenizer:
         )
     if not path.is_file():
         raise FileNotFoundError(f'{field}={spec!r}: there is no such file')
+    if path.name == 'words.json':
+        from nope.data.tasks.words import WordTokenizer  # tasks import this module
+
+        return WordTokenizer.read(path)
     try:
         if path.suffix == '.model':
             return _load_sentencepiece(path, f'{field}={spec!r}')

@@ -14,7 +14,8 @@ from configs.shared import text
 from experiments import evaluations, execute
 from experiments.bench import Bench
 from experiments.build import build
-from experiments.evaluations.base import EvalEntry, EvalSpec, Rows, most_rows
+from experiments.evaluations.base import EvalSpec, Rows, most_rows
+from experiments.evaluations.entry import EvalEntry
 from experiments.plan import make_plan
 from experiments.programs import Program
 from experiments.specs import identifier

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import pathlib
 from typing import Any, cast
 
 import jax
@@ -21,6 +22,7 @@ from experiments.evaluations.exact_match import ExactMatchSpec
 from experiments.programs import Continuing, Program, Scoring, Step
 from experiments.runs import text_of, training
 from experiments.specs import identifier, identity
+from experiments.workspace import Workspace
 from nope import sharding
 from nope.data import TaskData
 from nope.data.tasks import Sizes, named, scratchpad, tokenised, training_extents
@@ -208,12 +210,13 @@ def test_the_longest_examples_are_of_those_that_there_are() -> None:
     assert task_examples.longest(data) == (23, 43)
 
 
-def test_examples_that_cannot_be_drawn_name_their_task() -> None:
+def test_examples_that_cannot_be_drawn_name_their_task(tmp_path: pathlib.Path) -> None:
     found = b_mrr.get_config()
     found.runs.rsc_rotary.task.symbols = 3
-    run = build(found).evals['rsc_rotary/seed0'].run
+    built = build(found)
+    bench = Bench(Workspace(tmp_path), built.compute, built.batch_tokens)
     with pytest.raises(ValueError, match=r'^runs\.rsc_rotary\.task: rsc: symbols has 3, and 50'):
-        training._check_task(run)
+        training.check(bench, built.evals['rsc_rotary/seed0'].run)
 
 
 def test_the_identity_has_no_list_of_symbols() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from experiments.build import build
-from experiments.evaluations import base
+from experiments.evaluations import text_base
 from experiments.evaluations.harness import HarnessSpec
 from experiments.evaluations.longppl import LongpplSpec
 from experiments.evaluations.multiplier_grid import GridSpec
@@ -330,9 +330,9 @@ def test_a_harness_record_is_of_the_files_of_its_own_tasks_and_not_of_what_pytho
 def test_records_are_of_the_ends_of_texts_where_there_are_several(monkeypatch, ends, names):
     """So that those of a tokenizer with EOS alone keep their names."""
     tokenizer = dataclasses.replace(ByteTokenizer(), stop_ids=ends)
-    monkeypatch.setattr(base, 'load_tokenizer', lambda name: tokenizer)
+    monkeypatch.setattr(text_base, 'load_tokenizer', lambda name: tokenizer)
     run = build(config_of('table4')).evals['full_passkey/314/seed0'].run
-    assert base.ends_of(run) == names
+    assert text_base.ends_of(run) == names
 
 
 def test_multipliers_of_each_length_are_not_chosen_under_another_encoding_or_law():

@@ -8,7 +8,7 @@ from nope.evals.harness.endings import Ending, longest_endings
 from nope.evals.harness.evaluate import evaluate
 from nope.evals.harness.local import pattern
 from nope.evals.harness.model import adapter
-from nope.evals.harness.tasks import Found, check_installed, find, load
+from nope.evals.harness.tasks import Found, check_installed, find, load, metadata_of
 
 __all__ = [
     'TASKS',
@@ -21,6 +21,7 @@ __all__ = [
     'find',
     'load',
     'longest_endings',
+    'metadata_of',
     'pattern',
     'run',
 ]

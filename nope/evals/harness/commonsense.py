@@ -33,6 +33,7 @@ def run(
     limit: int | None = None,
     include: pathlib.Path | None = None,
     data: pathlib.Path | None = None,
+    metadata: Mapping[str, Any] | None = None,
     log: SampleLog | None = None,
     progress: Progress = iter,
 ) -> Records:
@@ -43,10 +44,10 @@ def run(
 
     tasks: names of tasks with either metric, groups and tags included; `TASKS` are the paper's.
     window, bos, beyond, log: see `nope.evals.harness.adapter`; the paper's harness added no BOS.
-    include, data: see `nope.evals.harness.find`, which raises the errors before the model does
-    any work. limit: first documents of each task, for trials.
+    include, data, metadata: see `nope.evals.harness.find`, which raises the errors before the model
+    does any work. limit: first documents of each task, for trials.
     """
-    loaded = check(tasks, tokenizer, bos=bos, include=include, data=data)
+    loaded = check(tasks, tokenizer, bos=bos, include=include, data=data, metadata=metadata)
     results = evaluate(
         loaded,
         generator,
@@ -75,10 +76,11 @@ def check(
     bos: bool | None = None,
     include: pathlib.Path | None = None,
     data: pathlib.Path | None = None,
+    metadata: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Reads the tasks' data, which it returns as `load` does. Raises what `run` would raise about
     them, their metrics and the tokenizer."""
-    loaded = load(find(tasks, include=include, data=data))
+    loaded = load(find(tasks, include=include, data=data, metadata=metadata))
     for name in without_score(loaded['tasks']):
         measured = ', '.join(loaded['tasks'][name].aggregation())
         raise ValueError(f'task {name} measures {measured}; a score is one of {METRICS}')

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from nope.evals.harness.local import local_tasks
 from nope.evals.harness.published import PUBLISHED, TABLE_1
+from nope.runtime.files import parse_json
 
 log = logging.getLogger(__name__)
 
@@ -25,6 +26,17 @@ def check_installed() -> None:
             "project: pip install -e '.[harness]' in the project's folder",
             name='lm_eval',
         )
+
+
+def metadata_of(text: str) -> dict[str, Any]:
+    """Metadata of tasks from JSON, '' for none. ValueError for another text."""
+    try:
+        found = parse_json(text or '{}')
+    except ValueError as error:
+        raise ValueError(f'{text} is no JSON: {error}') from error
+    if not isinstance(found, dict):
+        raise ValueError(f'{text}; accepted: a JSON object')
+    return found
 
 
 class Found(NamedTuple):

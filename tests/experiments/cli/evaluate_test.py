@@ -20,9 +20,10 @@ from configs.checkpoints import ruler
 from experiments.build import build
 from experiments.cli import declared, evaluate
 from experiments.config_files import ROOT
-from experiments.evaluations import KINDS, base
+from experiments.evaluations import KINDS, text_base
 from experiments.specs import identity
 from nope import interop, records
+from nope.data.tasks import WordTokenizer
 from nope.data.tokenizers import ByteTokenizer
 from nope.interop import Described, Export, save
 from nope.interop.run_folder import write_run
@@ -89,7 +90,7 @@ def answering(monkeypatch: pytest.MonkeyPatch, says: str) -> list[Any]:
         return [ByteTokenizer().encode(says) for _ in prompts]
 
     fake = SimpleNamespace(generate=generate)
-    monkeypatch.setattr(base, 'Generator', lambda *model, batch_tokens: fake)
+    monkeypatch.setattr(text_base, 'Generator', lambda *model, batch_tokens: fake)
     return asked
 
 
@@ -178,6 +179,21 @@ def test_multipliers_of_the_models_own_are_not_taken_the_place_of(
     ask = (f'--eval=loss:{text}', '--lengths=32', '--scale=1.2')
     with pytest.raises(SystemExit, match='the model has multipliers of its own, which --scale'):
         measured(tmp_path / 'hf', tmp_path / 'o', *ask)
+
+
+def test_a_run_of_a_task_reads_text_in_the_words_of_the_task(tmp_path: pathlib.Path) -> None:
+    variables, words = tiny.variables(CONFIG), [' [SEP]', ' Copy', ':', ' 0', ' 1']
+    write_run(tmp_path / 'run', Described(CONFIG, 16), variables, tiny.mesh(), {})
+    WordTokenizer(('<pad>', '<bos>', '<eos>', *words)).write(tmp_path / 'run/words.json')
+    (tmp_path / 'a.txt').write_text('Copy: 0 1 1 0 [SEP] 0')
+    asked = [f'--eval=loss:{tmp_path}/a.txt', '--lengths=7', '--windows=1']
+    evaluate.main([f'--model={tmp_path}/run', *asked, f'--out={tmp_path}/out'])
+    first, *_ = map(json.loads, (tmp_path / 'out/results.jsonl').read_text().splitlines())
+    ids = np.array([[4, 5, 6, 7, 7, 6, 3, 6]], np.int32)
+    hidden = apply(CONFIG, variables, ids[:, :-1]).hidden
+    said = jax.nn.log_softmax(np.asarray(hidden) @ np.asarray(variables['params']['head']))
+    loss = -np.take_along_axis(np.asarray(said), ids[:, 1:, None], axis=-1).mean()
+    assert first['value'] == pytest.approx(loss, rel=1e-5)
 
 
 def test_results_are_of_the_run_that_was_there(text: pathlib.Path, tmp_path: pathlib.Path) -> None:
@@ -311,7 +327,7 @@ def test_files_of_the_user_are_measured(
 @pytest.mark.parametrize(
     ('options', 'message'),
     [
-        (['--eval=rulers'], "--eval has 'rulers'; accepted: helmet:FOLDER, longbench:FOLDER"),
+        (['--eval=rulers'], "--eval has 'rulers'; accepted: harness, helmet:FOLDER, long"),
         (['--eval=loss'], "--eval has 'loss'; accepted: loss:PATH"),
         (['--eval=ruler:x'], "--eval has 'ruler:x'; accepted: ruler$"),
         (['--eval=ruler,ruler'], 'an evaluation twice: ruler, ruler'),
@@ -322,7 +338,7 @@ def test_files_of_the_user_are_measured(
         (['--scale=0'], '--scale=0.0; it must be a finite number above 0'),
         (['--lam=nowhere.npz'], '--lam names nowhere.npz'),
         (['--tests=3'], '--tests=3 is for passkey, which --eval does not ask for'),
-        (['--limit=1'], '--limit=1 is for helmet and longbench and nolima'),
+        (['--limit=1'], '--limit=1 is for harness and helmet and longbench and nolima'),
     ],
 )
 def test_bad_options_are_refused_before_a_model_is_read(

@@ -8,11 +8,13 @@ import pathlib
 import numpy as np
 import pytest
 
+from experiments.cli import evaluate
 from experiments.cli import harness as tool
 from nope.interop import Described, save
 from nope.interop.run_folder import write_run
 from tests import tiny
 from tests.evals.harness.documents import DOCUMENTS, write_jsonl
+from tests.evals.harness.long_test import QUESTIONS
 from tests.model import programs
 
 CONFIG = tiny.model(attention=None, vocab_size=258)
@@ -91,6 +93,31 @@ def test_a_model_is_measured_as_by_plain_forward_passes(
     assert (found['contexts'], found['truncated']) == (len(asked), long) and long > 0
     printed = capsys.readouterr().out
     assert 'acc_norm' in printed and 'average of 2 tasks' in printed and str(output) in printed
+
+
+def test_an_evaluation_finds_the_same_as_the_command(
+    run_folder: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    write_jsonl(tmp_path / 'data.jsonl', QUESTIONS)
+    names, window = ['longbench2_legal_multi', 'longbench2_legal_single'], 256
+    model = [f'--model={run_folder}', '--tokenizer=bytes', f'--data={tmp_path}']
+    asked = [f'--window={window}', f'--tasks={",".join(names)}', f'--output={tmp_path}/out.json']
+    tool.main([*model, *asked])
+    one = json.loads((tmp_path / 'out.json').read_text())
+    asked = ['--eval=harness', f'--harness-tasks={",".join(names)}', f'--lengths={window}']
+    evaluate.main([*model, *asked, f'--out={tmp_path}/out'])
+    rows = [json.loads(line) for line in (tmp_path / 'out/results.jsonl').read_text().splitlines()]
+    wanted = {**one['score'], 'mean of 2 tasks': one['average']}
+    assert {row['what']: row['value'] for row in rows} == wanted
+    assert [(row['samples'], row['length']) for row in rows] == [
+        (1, window),
+        (2, window),
+        (3, window),
+    ]
+    with pytest.raises(SystemExit, match=r'--eval=harness: --metadata: \[\]; accepted: a JSON'):
+        evaluate.main([*model, *asked, f'--out={tmp_path}/out', '--metadata=[]'])
+    with pytest.raises(SystemExit, match='--data is empty: --data=FOLDER with the data of --harn'):
+        evaluate.main([*model[:2], *asked, f'--out={tmp_path}/out'])
 
 
 def test_tasks_are_told_the_metadata_and_the_tokenizer_of_the_model(
