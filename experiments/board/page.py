@@ -139,12 +139,13 @@ def _deciding(claim: str, decision: Decision) -> Number:
 
 
 def _seeds(decision: Decision) -> str:
-    """The number that decides, by seed."""
+    """The number that decides, by seed, and the case that it is of."""
     if not decision.numbers:
         return ''
     number = decision.numbers[0]
     each = ['none' if v is None else number.digits(v) for v in number.by_seed]
-    return f'{", ".join(each)} {number.unit}'.rstrip()
+    _, colon, case = worded(number).what.rpartition(': ')
+    return f'{", ".join(each)} {number.unit}'.rstrip() + f' ({case})' * bool(colon)
 
 
 def _sign(standing: Standing, size: str) -> str:

@@ -30,7 +30,8 @@ FILLS: Mapping[str, dict[str, Any]] = {
     'undecided': {'fillstyle': 'left', 'markerfacecoloralt': 'white'},
     'reading': {'fillstyle': 'top', 'markerfacecoloralt': 'white'},
 }
-SEVERAL, ONE = {'marker': 'o', 'markersize': 7}, {'marker': 's', 'markersize': 7}
+SEVERAL: Mapping[str, Any] = {'marker': 'o', 'markersize': 7}
+ONE: Mapping[str, Any] = {'marker': 's', 'markersize': 7}
 COLORS = (style.BLUE, style.RED, *style.COLORS[2:])
 APART = 0.07  # of the distance of two sizes: between marks of one size
 
@@ -109,8 +110,12 @@ def draw(found: Sequence[Course]) -> mpl.Figure:
     handles = [
         mpl.Line2D([], [], color=style.BLACK, linestyle='none', label=label, **look)
         for label, look in (
-            *((verdict, SEVERAL | fill) for verdict, fill in FILLS.items() if verdict in drawn),
-            ('one seed', ONE | FILLS['does not hold']),
+            *(
+                (verdict, {**SEVERAL, **fill})
+                for verdict, fill in FILLS.items()
+                if verdict in drawn
+            ),
+            ('one seed', {**ONE, **FILLS['does not hold']}),
         )
     ]
     bar = mpl.Line2D([], [], color=style.BLACK, linestyle='none', marker='|', markersize=9)
@@ -136,7 +141,7 @@ def _panel(axes: mpl.Axes, found: Sequence[Course]) -> None:
         for p in course.points:
             place, ends = sizes.index(p.size) + shift, [[p.mean - p.low], [p.high - p.mean]]
             caps = 2 if p.low < p.high else 0
-            look = (SEVERAL if p.seeds > 1 else ONE) | FILLS[p.verdict]
+            look = {**(SEVERAL if p.seeds > 1 else ONE), **FILLS[p.verdict]}
             axes.errorbar([place], [p.mean], ends, color=color, capsize=caps, **look)
     for limit in by_kind.limits(claim.id, unit):
         axes.axhline(limit, color=style.BLACK, linestyle='--', linewidth=0.8)
