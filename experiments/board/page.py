@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from experiments.board.decisions import DISAGREE, Decision, Missing, Standing
+from experiments.board.words import worded
 from experiments.figures.base import csv_text
 from experiments.figures.claims import by_kind, verdict
 from experiments.figures.claims.catalogue import SOURCES
@@ -40,7 +41,14 @@ ASKED: Mapping[str, str] = {
     'split_text': 'as trained, in real text',
     'split_window': 'as trained',
 }
-ELEVEN = 'Eleven claims of the first paper'
+GLOSSARY = (
+    'Words: a bend is the position from which loss or entropy stays 0.1 nats or bits above its '
+    'level inside L; reach, the longest length to which half of the keys are repeated, in windows '
+    "of L or of the search; rank, an encoding's place on a task; factor, by which NTK and YaRN "
+    'stretch positions. "Highest" and the like name the case that decides.'
+)
+ONE_SEED = '\N{SUPERSCRIPT ONE}'  # behind the sign of a verdict that rests on one
+MOST = 2  # numbers in a row, of a rule that holds several against its limits
 
 Link = Callable[[Decision], str]
 
@@ -51,21 +59,28 @@ def markdown(
     """The page: five claims with every seed, then one line a claim, then figures that are missing.
     link: the file of a decision."""
     named = captions.join([f'`{size}`' for size in sizes])
-    signs = ', '.join(f'{MARKS[v]} {v}' for v in MARKS)
+    signs = ', '.join(f'{MARKS[v]} {v}' for v in MARKS if v not in (READING, NOT_MEASURED))
     parts = [
         '# Claims',
-        f'Signs, at {named}: {signs}. Brackets: the 95 % interval over seeds. The figures with the '
-        'most seeds decide. Every statement and number stands in the files.',
+        f'Signs, at {named}: {signs}, {MARKS[NOT_MEASURED]} not measured. {ONE_SEED}: by one seed, '
+        'which decides where three might not. Brackets: the 95 % interval over seeds. Figures with '
+        'the most seeds decide: one that is undecided leaves the claim undecided. It is '
+        f'{MARKS[DISAGREE]} where two of them are opposite, or one with fewer seeds is. Each file '
+        "has its verdict's statement. The first paper's eleven claims are numbered, some in parts.",
+        GLOSSARY,
         f'## Five claims\n\n{_first_five(board, sizes, link)}',
     ]
-    grouped = {ELEVEN: [s for s in board if s.claim.number is not None]}
-    for source, claims in SOURCES.items():
-        grouped[source] = [s for s in board if s.claim in claims and s.claim.number is None]
-    for title, members in grouped.items():
+    for title, claims in SOURCES.items():
+        members = [s for s in board if s.claim in claims]
         heads = ['', 'claim', 'printed', 'ours at the largest size', 'file']
         lines = [_line(heads), _line(['---'] * len(heads))]
-        lines += [_row(standing, sizes, link) for standing in members]
+        lines += [_row(s, sizes, link) for s in members if not _folded(s)]
         parts.append(f'## {title}\n\n' + '\n'.join(lines))
+    folded = {
+        'Not measured': [_configs(s) for s in board if not s.decisions],
+        'Readings, with nothing to decide': [_reading(s, link) for s in board if _read(s)],
+    }
+    parts.append(' '.join(f'{k}: {"; ".join(map(_text, v))}.' for k, v in folded.items() if v))
     changed = {
         f'`{d.figure}` at `{d.size}` with {_text(", ".join(d.summary.changed))}': None
         for standing in board
@@ -82,19 +97,28 @@ def markdown(
 
 
 def _first_five(board: Sequence[Standing], sizes: Sequence[str], link: Link) -> str:
-    heads = ['claim', 'limit', 'size', '', 'every seed', 'date', 'commit', 'device']
-    lines = [_line(heads), _line(['---'] * len(heads))]
+    heads = ['claim', 'limit', 'size', '', 'every seed', 'figure', 'date', 'commit', 'device']
+    lines, differ = [_line(heads), _line(['---'] * len(heads))], []
     by_id = {standing.claim.id: standing for standing in board}
     for standing in (by_id[name] for name in HEADLINES[:5]):
         for size in (size for size in sizes if standing.at(size)):
             decision = _shown(standing, size)
             drawn = decision.summary.drawn_by[-1] if decision.summary.drawn_by else {}
-            limit, file = _rule(standing.claim.id, decision).limit, link(decision)
-            cells = [_text(standing.claim.short), limit, f'[{size}]({file})']
-            cells += [MARKS[standing.verdict(size)], _seeds(decision), decision.summary.date]
-            cells += [str(drawn.get('commit') or '')[:7], str(drawn.get('device') or '')]
-            lines.append(_line(cells))
-    return '\n'.join(lines)
+            claim, asked = _text(standing.claim.short), ASKED.get(decision.figure)
+            cells = [f'{claim} ({asked})' if asked else claim]
+            cells += [_rule(standing.claim.id, decision).limit, size, _sign(standing, size)]
+            cells += [_seeds(decision), f'[{decision.figure}]({link(decision)})']
+            cells += [decision.summary.date, str(drawn.get('commit') or '')[:7]]
+            lines.append(_line([*cells, str(drawn.get('device') or '')]))
+            if len({d.verdict for d in standing.deciding(size)}) > 1:
+                found = [_differs(standing.claim.id, d) for d in standing.deciding(size)]
+                differ.append(f'{claim} at `{size}`: {"; ".join(found)}.')
+    return '\n\n'.join(['\n'.join(lines), *(f'Figures differ. {text}' for text in differ)])
+
+
+def _differs(claim: str, decision: Decision) -> str:
+    said = _text(_deciding(claim, decision).said())
+    return f'{MARKS[decision.verdict]} `{decision.figure}`, {said}'
 
 
 def _rule(claim: str, decision: Decision) -> Rule[Any]:
@@ -110,34 +134,70 @@ def _deciding(claim: str, decision: Decision) -> Number:
     for number, part in itertools.product(decision.numbers, _rule(claim, decision).parts):
         found, of_part = number.interval, number.what.startswith(part.what or part.name)
         if found and of_part and part.unit == number.unit and part.bound.holds(found) is holds:
-            return number
-    return decision.numbers[0]
+            return worded(number)
+    return worded(decision.numbers[0])
 
 
 def _seeds(decision: Decision) -> str:
-    """The number that decides, by seed."""
+    """The number that decides, by seed, and the case that it is of."""
     if not decision.numbers:
         return ''
     number = decision.numbers[0]
     each = ['none' if v is None else number.digits(v) for v in number.by_seed]
-    return f'{", ".join(each)} {number.unit}'.rstrip()
+    _, colon, case = worded(number).what.rpartition(': ')
+    return f'{", ".join(each)} {number.unit}'.rstrip() + f' ({case})' * bool(colon)
+
+
+def _sign(standing: Standing, size: str) -> str:
+    """The verdict of a size, marked where one seed decides."""
+    found = standing.deciding(size)
+    return MARKS[standing.verdict(size)] + ONE_SEED * (bool(found) and len(found[0].seeds) == 1)
 
 
 def _shown(standing: Standing, size: str) -> Decision:
-    """The first decision with the verdict of the size, else the first one."""
+    """That of one figure at all sizes: of the one with the most sizes, then with the claim's
+    verdict at most of them. Where it has none at this size, the first with the claim's verdict."""
+    sizes = list(dict.fromkeys(d.size for d in standing.decisions))
+    leading = [d for size in sizes for d in standing.deciding(size)]
+
+    def weight(figure: str) -> tuple[int, int]:
+        own = [d for d in leading if d.figure == figure]
+        agreed = [d for d in own if d.verdict == standing.verdict(d.size)]
+        return len([d for d in standing.decisions if d.figure == figure]), len(agreed)
+
+    best = max(dict.fromkeys(d.figure for d in standing.decisions), key=weight)
     found = standing.deciding(size)
+    own = [d for d in found if d.figure == best]
     agreed = [d for d in found if d.verdict == standing.verdict(size)]
-    return (agreed or list(found))[0]
+    return (own or agreed or list(found))[0]
+
+
+def _read(standing: Standing) -> bool:
+    return standing.claim.reading and bool(standing.decisions)
+
+
+def _folded(standing: Standing) -> bool:
+    """Whether a line below the tables names it: it decides nothing."""
+    return standing.claim.reading or not standing.decisions
+
+
+def _configs(standing: Standing) -> str:
+    names = ', '.join(f'`{name}`' for name in standing.configs[:2])
+    return f'{standing.claim.short} ({names})'
+
+
+def _reading(standing: Standing, link: Link) -> str:
+    found = _shown(standing, standing.decisions[-1].size)
+    return f'{standing.claim.short} ([{found.figure}]({link(found)}))'
 
 
 def _row(standing: Standing, sizes: Sequence[str], link: Link) -> str:
-    """One claim: a sign for each size, the number that decides at the largest, and its file."""
-    claim, signs = standing.claim, ' '.join(MARKS[standing.verdict(size)] for size in sizes)
-    cells = [signs, _text(claim.short), _text(claim.printed)]
-    measured = [size for size in sizes if standing.at(size)]
-    if not measured:
-        return _line([*cells, '', ', '.join(f'`{name}`' for name in standing.configs[:2])])
-    decision = _shown(standing, measured[-1])
+    """One claim: a sign for each size, what decides at the largest, and its file."""
+    claim, signs = standing.claim, ' '.join(_sign(standing, size) for size in sizes)
+    named = f'{claim.number}. {claim.short}' if claim.number else claim.short
+    decision = _shown(standing, [size for size in sizes if standing.at(size)][-1])
+    asked = f' ({ASKED[decision.figure]})' if decision.figure in ASKED else ''
+    cells = [signs, _text(named) + asked, _text(claim.printed) or 'ours']
     file = f'[{decision.figure}]({link(decision)})'
     room = LONGEST - len(_line([*cells, '', file]))
     number = _deciding(claim.id, decision)
@@ -145,6 +205,9 @@ def _row(standing: Standing, sizes: Sequence[str], link: Link) -> str:
     if len(said) > room:
         what = textwrap.shorten(_text(number.what), room - len(number.value()) - 1)
         said = f'{what} {number.value()}'
+    if not _rule(claim.id, decision).parts:
+        several = '; '.join(_text(worded(n).said()) for n in decision.numbers[:MOST])
+        said = several if len(several) <= room else said
     return _line([*cells, said, file])
 
 

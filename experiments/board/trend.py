@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.board import page
+from experiments.board import page, words
 from experiments.board.decisions import Decision, Standing, rank
 from experiments.figures.claims import by_kind
 from experiments.figures.claims.claim import Claim
@@ -21,14 +21,17 @@ from nope.runtime.amounts import amount
 # Trained tokens of a figure's models at a size; None where nothing was trained.
 Tokens = Callable[[str, str], int | None]
 
-COLUMNS, WIDTH, HEIGHT = 4, 3.0, 2.6  # of panels: number in a row, inches
+COLUMNS, WIDTH, HEIGHT = 4, 3.2, 2.8  # of panels: number in a row, inches
 MOST = 8  # panels
-MARKS: Mapping[str, dict[str, Any]] = {
-    'holds': {'marker': 'o', 'fillstyle': 'full'},
-    'does not hold': {'marker': 'o', 'fillstyle': 'none'},
-    'undecided': {'marker': 'o', 'fillstyle': 'left'},
-    'reading': {'marker': '.'},
+# A verdict fills its mark, whose shape says whether one seed stands behind it.
+FILLS: Mapping[str, dict[str, Any]] = {
+    'holds': {'fillstyle': 'full'},
+    'does not hold': {'fillstyle': 'none'},
+    'undecided': {'fillstyle': 'left', 'markerfacecoloralt': 'white'},
+    'reading': {'fillstyle': 'top', 'markerfacecoloralt': 'white'},
 }
+SEVERAL: Mapping[str, Any] = {'marker': 'o', 'markersize': 7}
+ONE: Mapping[str, Any] = {'marker': 's', 'markersize': 7}
 COLORS = (style.BLUE, style.RED, *style.COLORS[2:])
 APART = 0.07  # of the distance of two sizes: between marks of one size
 
@@ -99,12 +102,21 @@ def draw(found: Sequence[Course]) -> mpl.Figure:
     columns = min(COLUMNS, len(chosen))
     lines = -(-len(chosen) // columns)
     figure = style.new_figure(WIDTH * columns, HEIGHT * lines + 0.5)
+    figure.set_layout_engine('constrained', w_pad=0.08, h_pad=0.08)
     grid = figure.add_gridspec(lines, columns)
     for number, name in enumerate(chosen):
         _panel(figure.add_subplot(grid[divmod(number, columns)]), panels[name])
+    drawn = {p.verdict for name in chosen for course in panels[name] for p in course.points}
     handles = [
-        mpl.Line2D([], [], color=style.BLACK, linestyle='none', label=verdict, **look)
-        for verdict, look in MARKS.items()
+        mpl.Line2D([], [], color=style.BLACK, linestyle='none', label=label, **look)
+        for label, look in (
+            *(
+                (verdict, {**SEVERAL, **fill})
+                for verdict, fill in FILLS.items()
+                if verdict in drawn
+            ),
+            ('one seed', {**ONE, **FILLS['does not hold']}),
+        )
     ]
     bar = mpl.Line2D([], [], color=style.BLACK, linestyle='none', marker='|', markersize=9)
     bar.set_label('95 % over seeds')
@@ -125,23 +137,29 @@ def _panel(axes: mpl.Axes, found: Sequence[Course]) -> None:
     for course, color, shift in zip(drawn, itertools.cycle(COLORS), shifts, strict=False):
         means = {p.size: p.mean for p in course.points}
         line = [means.get(size, np.nan) for size in sizes]
-        axes.plot(np.arange(len(sizes)) + shift, line, color=color, label=course.figure)
+        axes.plot(np.arange(len(sizes)) + shift, line, color=color, label=_label(course.figure))
         for p in course.points:
             place, ends = sizes.index(p.size) + shift, [[p.mean - p.low], [p.high - p.mean]]
             caps = 2 if p.low < p.high else 0
-            axes.errorbar([place], [p.mean], ends, color=color, capsize=caps, **MARKS[p.verdict])
+            look = {**(SEVERAL if p.seeds > 1 else ONE), **FILLS[p.verdict]}
+            axes.errorbar([place], [p.mean], ends, color=color, capsize=caps, **look)
     for limit in by_kind.limits(claim.id, unit):
         axes.axhline(limit, color=style.BLACK, linestyle='--', linewidth=0.8)
     axes.set_title('\n'.join(textwrap.wrap(claim.short, 34)), fontsize=9)
-    axes.set_ylabel(
-        '\n'.join(textwrap.wrap(f'{drawn[0].what}, {unit}'.rstrip(', '), 38)), fontsize=7
-    )
+    what = f'{words.plain(drawn[0].what)}, {unit}'.rstrip(', ')
+    if len({course.what for course in drawn}) > 1:
+        what = f'{drawn[0].figure}: {what}'  # other figures measure the claim in their own way
+    axes.set_ylabel('\n'.join(textwrap.wrap(what, 38)), fontsize=7)
     axes.set_xlim(-0.4, len(sizes) - 0.6)
     axes.xaxis.set_major_locator(mpl.FixedLocator(range(len(sizes))))
     axes.set_xticklabels([_named(size, drawn) for size in sizes], fontsize=7)
     axes.tick_params(axis='y', labelsize=7)
-    if len(drawn) > 1:
-        axes.legend(fontsize=6.5, handlelength=1.2, frameon=False)
+    axes.legend(fontsize=6.5, handlelength=1.2, frameon=False)
+
+
+def _label(figure: str) -> str:
+    """Its name, and which models it asks where several figures ask different ones."""
+    return f'{figure} ({page.ASKED[figure]})' if figure in page.ASKED else figure
 
 
 def _named(size: str, found: Sequence[Course]) -> str:

@@ -17,9 +17,8 @@ from experiments.figures.claims.claim import Claim
 
 # Claims by the heading that they stand below.
 SOURCES: Mapping[str, tuple[Claim, ...]] = {
-    'Other claims of the first paper': first_paper.CLAIMS,
+    'Claims of the first paper': first_paper.CLAIMS,
     'Claims of the second paper': second_paper.CLAIMS,
-    'Claims of other sources': other_sources.CLAIMS,
-    'Our own claims': ours.CLAIMS,
+    'Claims of other sources, and ours': (*other_sources.CLAIMS, *ours.CLAIMS),
 }
 CLAIMS: Mapping[str, Claim] = {c.id: c for claims in SOURCES.values() for c in claims}

@@ -10,7 +10,7 @@ import re
 import pytest
 
 from experiments import board
-from experiments.board import Finding, Summary, decisions, page, results
+from experiments.board import Finding, Summary, decisions, page, results, words
 from experiments.board.summaries import of_work
 from experiments.figures import resampled, seeds
 from experiments.figures.claims import by_kind, factors
@@ -31,7 +31,7 @@ def test_the_page_is_what_the_committed_results_give():
     """`python -m experiments.claims --results=configs/results` makes it so."""
     text = (ROOT / 'configs/claims.md').read_text()
     assert text == results.page_of(RESULTS)
-    assert max(map(len, text.splitlines()[3:])) <= page.LONGEST
+    assert max(len(line) for line in text.splitlines() if line[:1] == '|') <= page.LONGEST
     for link in set(re.findall(r'\]\(([^)]*)\)', text)):
         assert (ROOT / 'configs' / link).exists(), link
 
@@ -164,13 +164,13 @@ def test_a_result_that_does_not_fit_is_named(tmp_path, change, said):
 
 
 def line_of(text: str, claim: str) -> str:
-    return next(x for x in text.splitlines() if f' | {CLAIMS[claim].short} | ' in x)
+    found = CLAIMS[claim]
+    return next(x for x in text.splitlines() if f' | {found.number}. {found.short} | ' in x)
 
 
 def test_a_line_has_a_sign_for_each_size_and_the_number_that_decides_at_the_largest():
     ahead = {'NTK': -1.0, 'YaRN': -2.0}
     numbers = tuple(Number(f'HeadScale - {n}', 'nats', (x,)) for n, x in ahead.items())
-    none = page.MARKS['not measured']
     statement = factors.RULES[2].statement
     finding = Finding('between_ntk_and_yarn', 'does not hold', numbers, statement)
     made = [
@@ -181,13 +181,47 @@ def test_a_line_has_a_sign_for_each_size_and_the_number_that_decides_at_the_larg
     made += [summary(), Summary('table2', 'quick', (0, 1), {}, '2026-01-02', (other,))]
     text = page.markdown(board.standings(made), ['quick', 'small'], lambda found: found.figure)
     between = line_of(text, 'between_ntk_and_yarn')
-    assert between.startswith('| ~ ✗ | ') and between.endswith(
-        '-0.97 and +0.58 nats | HeadScale - YaRN -2.000 nats | [zero_shot](zero_shot) |'
+    assert between.startswith('| ~¹ ✗¹ | ') and between.endswith(
+        '-0.97 and +0.58 nats | HeadScale less YaRN -2.000 nats | [zero_shot](zero_shot) |'
     )
+    none = page.MARKS['not measured']
     assert line_of(text, 'parity').startswith(f'| ≠ {none} | ')
-    assert '[quick](fig1) | ≠ | 0.010, 0.020 nats | 2026-01-02 |' in text
-    assert f'| {none} {none} | Best multiplier is 1 + a ln(i/L) |' in text
-    assert '| `fig7` |' in text
+    assert '| quick | ≠ | 0.010, 0.020 nats | [fig1](fig1) | 2026-01-02 |' in text
+    assert 'level inside L at `quick`: ✓ `fig1`, NoPE less RoPE 0.015 nats ' in text
+    assert 'Not measured: Loss rises from about 1.2 L (NoPE) (`fig1`, `fig2`); ' in text
+
+
+def test_a_claim_shows_one_figure_at_all_sizes_where_it_has_one():
+    """That of the most sizes, although another comes first where both are."""
+    made = [summary(), summary(size='small')]
+    made += [dataclasses.replace(s, figure='table2') for s in [*made, summary(size='medium')]]
+    text = page.markdown(board.standings(made), ['quick', 'small', 'medium'], lambda d: d.size)
+    shown = re.findall(r'\| (\w+) \| ✓ \| 0.010, 0.020 nats \| \[(\w+)\]', text)
+    assert shown == [(size, 'table2') for size in ('quick', 'small', 'medium')]
+
+
+@pytest.mark.parametrize(
+    ('what', 'said'),
+    [
+        (
+            'smallest HeadScale - base at L, HeadScale searched at 4 L',
+            'HeadScale less base at L, smallest: searched at 4 L',
+        ),
+        (
+            'highest 1 + a x + b x^2 -, HeadScale searched at 4 L, at 8 L',
+            '1 + a x + b x^2 less HeadScale searched at 4 L, highest: at 8 L',
+        ),
+        (
+            'largest multiplier - none over (0, L]',
+            'loss with the largest multiplier less with none over (0, L]',
+        ),
+        ('highest raw - fair, YaRN at 2 L', '1,000 steps less 200 steps, highest: YaRN at 2 L'),
+        ('split - rotary at L', 'split less RoPE at L'),
+        ('R^2 (after all of the training)', 'R^2 (after all of the training)'),
+    ],
+)
+def test_the_words_of_a_number_name_both_sides_and_then_the_case_that_decides(what, said):
+    assert words.plain(what) == said
 
 
 def test_a_few_settings_that_are_not_the_configs_are_named_beside_the_figure():

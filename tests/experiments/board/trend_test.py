@@ -81,10 +81,11 @@ def test_a_panel_has_a_line_for_each_figure_and_a_mark_for_each_verdict():
     )
     parity, keys = trend.draw(found).axes  # the onset is none of the headlines
     assert [text.get_text() for text in parity.get_legend().get_texts()] == ['fig1', 'table2']
-    assert keys.get_legend() is None and keys.get_ylabel() == 'number 0, %'
+    assert [text.get_text() for text in keys.get_legend().get_texts()] == ['frontier (with lambda)']
+    assert keys.get_ylabel() == 'number 0, %'
     ticks = [tick.get_text() for tick in parity.get_xticklabels()]
     assert ticks == ['quick\n5M tokens', 'small\n11M tokens']
-    marks = {line.get_fillstyle() for line in parity.lines if line.get_marker() == 'o'}
+    marks = {line.get_fillstyle() for line in parity.lines if line.get_marker() == 's'}
     assert marks == {'full', 'left'}
     drawn = {value for line in parity.lines for value in line.get_ydata()}
     assert {0.3, 0.4, -0.05, 0.05} <= drawn and 9.0 not in drawn  # the first number, and limits
