@@ -55,7 +55,8 @@ class Scope:
             raise ValueError(
                 f'{needed}the config has no section {name!r}; it has {sorted(self._config)}'
             )
-        section = Section(name, self._config.get(name, default or {}), self.ledger)
+        path = entry.path(name) if entry is not None and name not in self._config else name
+        section = Section(path, self._config.get(name, default or {}), self.ledger)
         if name == 'model':
             section = section.with_defaults(MODEL_DEFAULTS)
         if entry is None or name not in entry:

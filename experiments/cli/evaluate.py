@@ -61,7 +61,7 @@ def parser() -> argparse.ArgumentParser:
 
     def shown(value: Any) -> str:
         text = ','.join(value) if isinstance(value, tuple) else value
-        return 'by itself' if text in (None, '') else str(text)
+        return 'not set' if text in (None, '') else str(text)
 
     for flag, having in owners().items():
         told = ', '.join(f'{x.name} ({shown(x.defaults[x.flags[flag]])})' for x in having)

@@ -34,7 +34,9 @@ from nope.sharding import MeshConfig, make_mesh
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog='nope export',
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument('run', type=paths.path, help='a folder of WORKDIR/runs')
     parser.add_argument('out', type=paths.path, help='the directory to write')

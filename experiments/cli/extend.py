@@ -37,6 +37,7 @@ def main(arguments: list[str] | None = None) -> None:
         f'--config.init={options.checkpoint}',
         f'--config.length={options.length}',
         f'--config.data.source=text:{options.text}',
+        *(['--plan'] if options.plan else []),
         *more,
     ]
     runpy.run_module('experiments.run', run_name='__main__', alter_sys=True)
@@ -44,15 +45,21 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
+        prog='nope extend',
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument('checkpoint', type=_checkpoint, metavar='hf:DIR')
-    parser.add_argument('--length', type=int, required=True, help='tokens that it is to read')
+    parser.add_argument(
+        '--length', type=int, required=True, help='tokens to read, beyond its training length'
+    )
     parser.add_argument('--text', type=paths.path, required=True, help='folder or file of text')
     parser.add_argument('--law', choices=LAWS, default='constant', help='(default: constant)')
-    parser.add_argument('--workdir', type=paths.path, default='work/extend', help='(default)')
+    parser.add_argument(
+        '--workdir', type=paths.path, default='work/extend', help='(default: work/extend)'
+    )
+    parser.add_argument('--plan', action='store_true', help='print the least time, and end')
     return parser
 
 

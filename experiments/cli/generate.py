@@ -54,7 +54,9 @@ EARLY_STOPPING: dict[str, bool | str] = {'false': False, 'true': True, 'never': 
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog='nope generate',
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     flags.add_model(parser)
     source = parser.add_mutually_exclusive_group(required=True)

@@ -50,7 +50,9 @@ from nope.sharding import MeshConfig, make_mesh
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog='nope harness',
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     flags.add_model(parser)
     parser.add_argument('--tasks', help='names, with commas; default: the seven')

@@ -56,7 +56,9 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog='nope prepare',
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     kinds = [name for name, kind in KINDS.items() if kind is not Shards]
     parser.add_argument('--source', choices=kinds, required=True, help='kind of the corpus')

@@ -54,9 +54,13 @@ class NolimaSpec(FilesSpec):
             ]
         return [TableRow(self.kind, *row, samples) for row in told]
 
-    def programs(self, rows: Rows) -> Iterator[Program]:
+    @property
+    def beside(self) -> int:
         texts = [p.template.format(haystack=p.needle, question=p.question) for p in self.plan.pairs]
-        around = max(len(self.tokenizer.encode(text)) for text in texts)
+        return max(len(self.tokenizer.encode(text)) for text in texts) + nolima.BUDGET
+
+    def programs(self, rows: Rows) -> Iterator[Program]:
+        around = self.beside - nolima.BUDGET
         return answering(self, [(n + around, nolima.BUDGET) for n in self.lengths], rows)
 
     def measured_on(self, found: Records) -> tuple[str, str]:

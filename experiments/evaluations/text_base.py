@@ -143,7 +143,14 @@ class FilesSpec(LengthsOfTextSpec):
         spec = cls(lengths=lengths, folder=str(folder), limit=limit, **common)
         with section.reading('folder'):
             content = folders.identity(cls.kind, folder, spec.plan.names)
+        if beside := spec.beside:
+            asked.check_reach(common['position'], max(lengths) + around + beside)
         return dataclasses.replace(spec, fingerprint=digest.of_json([content, *ends_of(asked.run)]))
+
+    @property
+    def beside(self) -> int:
+        """Tokens of a prompt and its answer that `lengths` leave out."""
+        return 0
 
     @property
     @abc.abstractmethod

@@ -35,8 +35,7 @@ def from_entry(
     if target is not None and target <= init.train_length:
         raise section.error(
             'target',
-            f'it must be beyond the training length, {init.train_length}, which '
-            'train.length may say otherwise',
+            f'it must be beyond the training length, {init.train_length} (train.length sets it)',
         )
     weights = tasks.trained_weights(init)
     of_weights = weights.data, weights.typed.task

@@ -94,7 +94,7 @@ class OptimizerConfig:
             raise FieldError(
                 'warmup_steps',
                 self.warmup_steps,
-                f'accepted: 0 to {self.decay_steps - 1}, less than decay_steps',
+                f'accepted: 0 to {self.decay_steps - 1}, less than the {self.decay_steps} steps',
             )
         if self.bound is not None and self.trains != 'lam':
             raise FieldError(
