@@ -196,7 +196,16 @@ def _check_pattern(model: ModelFields) -> None:
         )
     for i, kind in enumerate(model.pattern):
         check_position(model, kind, f'pattern[{i}].position')
-    _check_norms(model)
+    for i, kind in enumerate(model.pattern):
+        if kind.qk_norm and not model.qk_norm:
+            raise FieldError(
+                f'pattern[{i}].qk_norm',
+                True,
+                'the model has no QK-norm; accepted: qk_norm of the model True, and False for '
+                'the kinds of layers without it',
+            )
+    if model.qk_norm and not any(model.layers_with_qk_norm):
+        raise FieldError('qk_norm', True, 'every kind of layer in pattern is without it')
     tables = {k.position for k in model.kinds if k.position.table(model.width, model.heads)}
     if len(tables) > 1:
         raise FieldError(
@@ -212,19 +221,6 @@ def _check_pattern(model: ModelFields) -> None:
             'it has forget gates of several forms; accepted is one number of gated heads and '
             'one start',
         )
-
-
-def _check_norms(model: ModelFields) -> None:
-    for i, kind in enumerate(model.pattern):
-        if kind.qk_norm and not model.qk_norm:
-            raise FieldError(
-                f'pattern[{i}].qk_norm',
-                True,
-                'the model has no QK-norm; accepted: qk_norm of the model True, and False for '
-                'the kinds of layers without it',
-            )
-    if model.qk_norm and not any(model.layers_with_qk_norm):
-        raise FieldError('qk_norm', True, 'every kind of layer in pattern is without it')
 
 
 def _check_sizes(model: ModelFields) -> None:

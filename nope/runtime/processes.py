@@ -144,15 +144,11 @@ def settings(mode: str, environ: Mapping[str, str]) -> dict[str, Any] | None:
     if mode == OFF:
         return None
     given = [name for name in BY_HAND if environ.get(name)]
-    if given:
-        return _by_hand(environ, given)
-    for name, method in LAUNCHERS.items():
-        if int(environ.get(name, 1)) > 1:
-            return {'cluster_detection_method': method}
-    return {} if mode == ON else None
-
-
-def _by_hand(environ: Mapping[str, str], given: list[str]) -> dict[str, Any]:
+    if not given:
+        for name, method in LAUNCHERS.items():
+            if int(environ.get(name, 1)) > 1:
+                return {'cluster_detection_method': method}
+        return {} if mode == ON else None
     missing = [name for name in BY_HAND if name not in given]
     if missing:
         raise ValueError(f'{", ".join(given)} is set, but not {", ".join(missing)}')
@@ -169,11 +165,7 @@ def _by_hand(environ: Mapping[str, str], given: list[str]) -> dict[str, Any]:
             f'{BY_HAND[2]} is {process}; accepted: 0 to {processes - 1}, with {BY_HAND[1]} '
             f'{processes}'
         )
-    return {
-        'coordinator_address': address,
-        'num_processes': processes,
-        'process_id': process,
-    }
+    return dict(coordinator_address=address, num_processes=processes, process_id=process)
 
 
 def _check_port(address: str) -> None:
