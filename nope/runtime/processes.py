@@ -59,7 +59,6 @@ class OtherProcessError(RuntimeError):
 
 def start(
     mode: str = AUTO,
-    environ: Mapping[str, str] = os.environ,
     seconds: int = START_SECONDS,
     met: Callable[[], None] = lambda: None,
 ) -> None:
@@ -74,7 +73,7 @@ def start(
     number of devices, `PACKAGES` or `VARIABLES`. Ends this one with status 1 and a message where
     the others are not there after so many seconds: JAX alone would end it with a stack.
     """
-    asked = settings(mode, environ)
+    asked = settings(mode, os.environ)
     if asked is None:
         return
     if asked.get('process_id') == 0:
@@ -104,7 +103,7 @@ def start(
         )
     if len(set(devices)) > 1:
         raise ValueError(f'the processes have {devices} devices; all need the same number')
-    _check_alike(exchange(surroundings(environ)))
+    _check_alike(exchange(surroundings(os.environ)))
     clocks = exchange(time.time())
     if max(clocks) - min(clocks) > CLOCK_SECONDS:
         late, early = clocks.index(min(clocks)), clocks.index(max(clocks))
