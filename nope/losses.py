@@ -66,7 +66,9 @@ def token_loss(
         chunk = default_chunk(B, T, head_DV.shape[1], target_device()[0])
     if chunk >= T:
         return _direct_loss(cap, hidden_BTD, head_DV, targets_BT)
-    return _chunked_loss(cap, chunk, hidden_BTD, head_DV, targets_BT)
+    parts = _parts(T)
+    hidden_CBTD, targets_CBT = (_split(array, chunk, parts) for array in (hidden_BTD, targets_BT))
+    return _join(_chunked_core(cap, hidden_CBTD, head_DV, targets_CBT), T, parts)
 
 
 def token_choices(
@@ -274,16 +276,3 @@ def _chunked_backward(cap: float | None, saved, d_nll_CBT: jax.Array):
 
 
 _chunked_core.defvjp(_chunked_forward, _chunked_backward)
-
-
-def _chunked_loss(
-    cap: float | None,
-    chunk: int,
-    hidden_BTD: jax.Array,
-    head_DV: jax.Array,
-    targets_BT: jax.Array,
-) -> jax.Array:
-    T = hidden_BTD.shape[1]
-    parts = _parts(T)
-    hidden_CBTD, targets_CBT = (_split(array, chunk, parts) for array in (hidden_BTD, targets_BT))
-    return _join(_chunked_core(cap, hidden_CBTD, head_DV, targets_CBT), T, parts)

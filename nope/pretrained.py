@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import pathlib
 import tempfile
 from collections.abc import Iterator
@@ -164,7 +165,14 @@ class Pretrained:
         start = self.variables if bound is None else with_lam_from(self.variables, bound)
 
         def batches(consumed: int) -> Iterator[Batch]:
-            return _batches(blocks, config.batch_size, seed, consumed)
+            """Batches of blocks, each epoch in an order of its own."""
+            rng, order = np.random.default_rng(seed), np.empty(0, np.int64)
+            for number in itertools.count():
+                while len(order) < rows:
+                    order = np.concatenate([order, rng.permutation(len(blocks))])
+                chosen, order = order[:rows], order[rows:]
+                if number >= consumed:
+                    yield Batch.of_blocks(blocks[chosen])
 
         with tempfile.TemporaryDirectory() as folder:
             variables = train(
@@ -208,17 +216,3 @@ class Pretrained:
                 f'the tokenizer of {self.path} has {used} tokens; the model has {size}'
             )
         return self.tokenizer
-
-
-def _batches(blocks: np.ndarray, size: int, seed: int, consumed: int) -> Iterator[Batch]:
-    """Batches of blocks, each epoch in an order of its own."""
-    rng = np.random.default_rng(seed)
-    order = np.empty(0, np.int64)
-    number = 0
-    while True:
-        while len(order) < size:
-            order = np.concatenate([order, rng.permutation(len(blocks))])
-        chosen, order = order[:size], order[size:]
-        if number >= consumed:
-            yield Batch.of_blocks(blocks[chosen])
-        number += 1

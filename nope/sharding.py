@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -113,12 +112,19 @@ def of_boxed(mesh: Mesh, boxed: Any) -> Any:
     An axis that the mesh does not divide evenly is left whole, so that four KV heads run on
     a tensor axis of eight.
     """
+
+    def keep(entry: Any, size: int) -> Any:
+        names = (entry,) if isinstance(entry, str) else tuple(entry or ())
+        parts = math.prod(mesh.shape[name] for name in names)
+        return entry if size % parts == 0 else None
+
+    def of_leaf(spec: PartitionSpec, leaf: Any) -> NamedSharding:
+        entries = tuple(spec) + (None,) * (len(leaf.shape) - len(spec))
+        return NamedSharding(mesh, PartitionSpec(*map(keep, entries, leaf.shape)))
+
     specs = nn.logical_to_mesh(nn.get_partition_spec(boxed), RULES)
     return jax.tree.map(
-        lambda spec, leaf: NamedSharding(mesh, _divisible(mesh, spec, leaf.shape)),
-        specs,
-        unbox(boxed),
-        is_leaf=lambda x: isinstance(x, PartitionSpec),
+        of_leaf, specs, unbox(boxed), is_leaf=lambda x: isinstance(x, PartitionSpec)
     )
 
 
@@ -148,8 +154,8 @@ def replicated(mesh: Mesh) -> NamedSharding:
 
 
 def rows_here(mesh: Mesh, accumulate: int, batch_size: int) -> np.ndarray:
-    """Numbers of a batch's examples that this process's devices take, in the order in which
-    `place_micro_batches` wants them: all of them, where this process takes part in every one."""
+    """Numbers of the examples of a batch on this process's devices, in the order of
+    `place_micro_batches`."""
     examples = np.arange(batch_size).reshape(accumulate, -1)
     return examples[:, _columns_here(mesh, examples.shape)].ravel()
 
@@ -157,25 +163,25 @@ def rows_here(mesh: Mesh, accumulate: int, batch_size: int) -> np.ndarray:
 def place_micro_batches(mesh: Mesh, accumulate: int, batch_size: int, local: Any) -> Any:
     """A batch's arrays [A, B / A, ...] on all devices, of which those of `local`, [rows, ...], hold
     the examples `rows_here`. `local`: an array or a tree of them."""
-    return jax.tree.map(functools.partial(_place, mesh, accumulate, batch_size), local)
+    sharding, shape = micro_batches(mesh), (accumulate, batch_size // accumulate)
 
+    def place(local: np.ndarray) -> jax.Array:
+        size = local.shape[-1]
+        local = local.reshape(accumulate, -1, size)
+        if sharding.is_fully_addressable:
+            return jax.device_put(local, sharding)
+        where = np.cumsum(_columns_here(mesh, shape)) - 1
 
-def _place(mesh: Mesh, accumulate: int, batch_size: int, local: np.ndarray) -> jax.Array:
-    sharding, size = micro_batches(mesh), local.shape[-1]
-    local = local.reshape(accumulate, -1, size)
-    if sharding.is_fully_addressable:
-        return jax.device_put(local, sharding)
-    shape = (accumulate, batch_size // accumulate)
-    where = np.cumsum(_columns_here(mesh, shape)) - 1
+        def part(index: Any) -> np.ndarray:
+            return local[index[0], where[index[1]]]
 
-    def part(index: Any) -> np.ndarray:
-        return local[index[0], where[index[1]]]
+        return jax.make_array_from_callback((*shape, size), sharding, part)
 
-    return jax.make_array_from_callback((*shape, size), sharding, part)
+    return jax.tree.map(place, local)
 
 
 def _columns_here(mesh: Mesh, shape: tuple[int, int]) -> np.ndarray:
-    """Of the rows of micro-batches [A, B / A], which lie on a device of this process: bool."""
+    """Whether each row of micro-batches [A, B / A] lies on a device of this process."""
     here = np.zeros(shape[1], bool)
     for index in micro_batches(mesh).addressable_devices_indices_map(shape).values():
         assert index is not None
@@ -204,13 +210,3 @@ def fetch(tree: Any) -> Any:
 def batch_parts(mesh: Mesh, rules: Rules = RULES) -> int:
     """Number of parts that the mesh splits the batch into."""
     return math.prod(mesh.shape[axis] for axis in dict(rules)['batch'] or ())
-
-
-def _divisible(mesh: Mesh, spec: PartitionSpec, shape: tuple[int, ...]) -> PartitionSpec:
-    def keep(entry: Any, size: int) -> Any:
-        names = (entry,) if isinstance(entry, str) else tuple(entry or ())
-        parts = math.prod(mesh.shape[name] for name in names)
-        return entry if size % parts == 0 else None
-
-    entries = tuple(spec) + (None,) * (len(shape) - len(spec))
-    return PartitionSpec(*(keep(e, s) for e, s in zip(entries, shape, strict=True)))

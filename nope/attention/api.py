@@ -115,19 +115,17 @@ class Unsupported(ValueError):
 
 def choose(call: Call, implementation: str | None) -> Backend:
     """The backend of that name, or for None the fastest one; `Unsupported` where it cannot."""
-    return _fastest(call) if implementation is None else _named(implementation, call)
-
-
-def _named(name: str, call: Call) -> Backend:
-    if name not in BACKENDS:
+    if implementation is None:
+        return _fastest(call)
+    if implementation not in BACKENDS:
         raise ValueError(
-            f'implementation={name!r} is unknown; accepted: None, '
+            f'implementation={implementation!r} is unknown; accepted: None, '
             + ', '.join(repr(name) for name in BACKENDS)
         )
-    reason = BACKENDS[name].unsupported(call)
+    reason = BACKENDS[implementation].unsupported(call)
     if reason is not None:
-        raise Unsupported(name, reason)
-    return BACKENDS[name]
+        raise Unsupported(implementation, reason)
+    return BACKENDS[implementation]
 
 
 @functools.cache

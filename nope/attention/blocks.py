@@ -145,8 +145,8 @@ class BlockPlan:
         return self.q_blocks * most
 
     def visible_keys(self, i: Any, offset: Any) -> BlockRange:
-        """The key blocks that query block i sees: at least one, and the last, with which a kernel
-        may begin, is never among the whole ones. offset: position of query 0."""
+        """The key blocks that query block i sees, at least one. A kernel may begin with the last,
+        which is never a whole one. offset: position of query 0."""
         if self.one_cut_block:
             last = i if self.causal else self.k_blocks - 1
             return BlockRange(0, 0, last, last + 1, (False, False))

@@ -86,13 +86,17 @@ def make_inputs(case: Trial, seed: int = 0) -> Inputs:
     def normal(*shape: int, dtype: str = case.dtype, scale: float = 1.0) -> jax.Array:
         return jnp.asarray(scale * rng.standard_normal(shape, np.float32), dtype)
 
+    key_bias_BNS = None
+    if case.key_bias:
+        own = np.random.default_rng(2)
+        key_bias_BNS = jnp.asarray(own.standard_normal((B, N, S), np.float32))
     return Inputs(
         q_BTNH=normal(B, T, N, H, scale=H**-0.5),
         k_BSKH=normal(B, S, K, H),
         v_BSKH=normal(B, S, K, H),
         mask=dataclasses.replace(_segments(case, rng), window=case.window, offset=case.offset),
         bias=_make_bias(case),
-        key_bias_BNS=_make_key_bias(case),
+        key_bias_BNS=key_bias_BNS,
         d_out_BTNH=normal(B, T, N, H, dtype='float32'),
         d_lse_BNT=normal(B, N, T, dtype='float32'),
         d_entropy_BNT=normal(B, N, T, dtype='float32'),
@@ -139,13 +143,6 @@ def _make_bias(case: Trial) -> Bias | None:
         return ScaleInvariantBias(jnp.asarray(2 * rng.random(case.heads, np.float32)))
     table = jnp.asarray(rng.standard_normal((32, case.heads), np.float32))
     return Buckets(table, max_distance=128, bidirectional=case.bias == 'buckets_two_sided')
-
-
-def _make_key_bias(case: Trial) -> jax.Array | None:
-    if not case.key_bias:
-        return None
-    rng = np.random.default_rng(2)
-    return jnp.asarray(rng.standard_normal((case.batch, case.heads, case.keys), np.float32))
 
 
 def _segments(case: Trial, rng: np.random.Generator) -> Mask:

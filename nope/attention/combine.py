@@ -1,7 +1,7 @@
 """Attention over all keys from attention over parts of them.
 
-Where the keys are split into parts P, with the log-sum-exp l_p, output o_p and entropy H_p of the
-softmax over each part alone, the softmax over all of them gives the parts the weights
+The softmax over part p of the keys alone has the log-sum-exp l_p, the output o_p and the entropy
+H_p. The softmax over all keys gives the parts the weights
 
     w_p = exp(l_p - l),   l = ln sum_p exp(l_p)
 

@@ -14,7 +14,7 @@ class Dropout(NamedTuple):
     """Dropout of one array.
 
     rate: the probability that an entry becomes 0, in [0, 1). keys: typed keys, one for each index
-    of the array's leading axes: what is drawn for one does not depend on the others.
+    of the array's leading axes. Each draws by itself.
     """
 
     rate: float
@@ -30,20 +30,21 @@ def dropped(rate: float, x: jax.Array, keys: jax.Array) -> jax.Array:
     """
     least = min(max(round(rate * 2**16), 1), 2**16 - 1) if rate else 0
     shape = x.shape[keys.ndim :]
-    kept = jax.vmap(lambda key: _uniform16(key, shape) >= np.uint32(least))(keys.ravel())
-    return jnp.where(kept.reshape(x.shape), x / (1 - least / 2**16), 0)
-
-
-def _uniform16(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-    """Whole numbers below 2^16, each with the same probability, as uint32: of each counter four
-    neighbours along the first axis. So an axis that is split is drawn where it lies."""
     first, *rest = shape or (1,)
     quarter = (-(-first // 4), *rest)
-    counters = jnp.zeros(quarter, jnp.uint32)
-    for axis, size in enumerate(quarter):
-        counters = counters * np.uint32(size) + jax.lax.broadcasted_iota(jnp.uint32, quarter, axis)
-    one, two = jax.random.key_data(key)
-    high, low = threefry2x32_p.bind(one, two, jnp.zeros_like(counters), counters)
-    half = np.uint32(2**16 - 1)
-    numbers = jnp.stack([high & half, high >> 16, low & half, low >> 16], axis=1)
-    return numbers.reshape(-1, *rest)[:first].reshape(shape)
+
+    def kept(key: jax.Array) -> jax.Array:
+        """Whether uniform numbers of 16 bits are at least `least`: of each counter four neighbours
+        along the first axis. So an axis that is split is drawn where it lies."""
+        counters = jnp.zeros(quarter, jnp.uint32)
+        for axis, size in enumerate(quarter):
+            counters *= np.uint32(size)
+            counters += jax.lax.broadcasted_iota(jnp.uint32, quarter, axis)
+        one, two = jax.random.key_data(key)
+        high, low = threefry2x32_p.bind(one, two, jnp.zeros_like(counters), counters)
+        half = np.uint32(2**16 - 1)
+        numbers = jnp.stack([high & half, high >> 16, low & half, low >> 16], axis=1)
+        return numbers.reshape(-1, *rest)[:first].reshape(shape) >= np.uint32(least)
+
+    kept_X = jax.vmap(kept)(keys.ravel()).reshape(x.shape)
+    return jnp.where(kept_X, x / (1 - least / 2**16), 0)

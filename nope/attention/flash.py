@@ -92,8 +92,8 @@ class Operands(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Inputs of the backward pass by query: the cotangent of `out` in its dtype; float32 lse and c,
-    0 in rows that see nothing; the cotangent of the entropy, None where the entropy has none."""
+    """Inputs of the backward pass by query. Float32 lse and c are 0 in rows that see nothing. The
+    entropy may have no cotangent."""
 
     d_out_BTNH: jax.Array
     lse_BNT: jax.Array
@@ -199,8 +199,8 @@ def logit_gradient(
     p: jax.Array, d_p: jax.Array, z: jax.Array, c: jax.Array, d_entropy: jax.Array | None
 ) -> jax.Array:
     """ds = P (dP - c - dH z) of some logits, as derived above. c and d_entropy broadcast over the
-    keys; the product dH z alone matters, so both may be in other units. For kernels too: it is
-    three operations on arrays."""
+    keys. Only the product dH z matters. Both may be in other units. For kernels too: it is three
+    operations on arrays."""
     pull = d_p - c
     if d_entropy is not None:
         pull -= d_entropy * z

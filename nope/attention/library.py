@@ -137,16 +137,12 @@ def _unsupported(call: Call) -> str | None:
         return 'its windows are causal'
     if call.entropy and call.platform != 'cpu':
         return 'it has no float32 products, which an entropy from its output would need'
-    if call.platform == 'gpu':
-        return _cudnn_lacks(call)
     if call.platform == 'tpu' and call.dtype == 'float16':
         return 'TPUs have no float16'
     if call.platform == 'tpu' and (call.queries % _SPLASH_UNIT or call.keys % _SPLASH_UNIT):
         return f'T={call.queries} and S={call.keys} are not both multiples of {_SPLASH_UNIT}'
-    return None
-
-
-def _cudnn_lacks(call: Call) -> str | None:
+    if call.platform != 'gpu':
+        return None
     if reason := hardware.no_ampere(call.device_kind):
         return f'cuDNN has no fused attention here: {reason}'
     if call.dtype == 'float32':

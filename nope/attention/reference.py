@@ -96,7 +96,7 @@ def attend_by_rule(
 
 
 def largest(logits: jax.Array, seen: jax.Array) -> jax.Array:
-    """The largest of [..., S] where `seen`, a constant; -inf where nothing is."""
+    """The largest of [..., S] where `seen` is true, a constant. It is -inf where nothing is."""
     return jax.lax.stop_gradient(jnp.max(logits, axis=-1, where=seen, initial=-jnp.inf))
 
 

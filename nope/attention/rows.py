@@ -24,8 +24,8 @@ def attention_rows(
 ) -> jax.Array:
     """Weights of the queries at chosen positions on all keys, float32 [B, N, R, S].
 
-    The weights that `nope.attention.attention` and `dense_attention` sum values with, by their
-    definition; a row that sees no key is 0.
+    `nope.attention.attention` and `dense_attention` sum values with these weights. A row without a
+    visible key is 0.
 
     q_BRNH: the chosen queries alone, already scaled. k_BSKH: all keys; query head n reads key head
     n // (N / K). at_R: positions of the queries among the keys, int32, in any order. mask: as for
@@ -60,7 +60,10 @@ def attention_rows(
         logits_BNRS += bias_NRS.astype(jnp.float32)
     if key_bias_BNS is not None:
         logits_BNRS += key_bias_BNS[:, :, None]
-    seen_BRS = _seen(mask, at_R, S)
+    ids_BR = None if mask.q_segments_BT is None else jnp.take(mask.q_segments_BT, at_R, axis=1)
+    seen_BRS = mask.visible(at_R, jnp.arange(S, dtype=jnp.int32), ids_BR, mask.kv_segments_BS)
+    if seen_BRS is None:
+        seen_BRS = jnp.ones((1, R, S), bool)
     if not own_key:
         seen_BRS &= distance_RS != 0
     return rule(logits_BNRS, seen_BRS[:, None])[0]
@@ -91,11 +94,3 @@ def _check(
         accepted = ', '.join(map(repr, ('softmax', *WEIGHTS)))
         raise ValueError(f'weights={weights!r} is unknown; accepted: {accepted}')
     check_order(weights, mask)
-
-
-def _seen(mask: Mask, at_R: jax.Array, keys: int) -> jax.Array:
-    """The rows of the mask, bool [1 or B, R, S]."""
-    ids_BR = None if mask.q_segments_BT is None else jnp.take(mask.q_segments_BT, at_R, axis=1)
-    keys_S = jnp.arange(keys, dtype=jnp.int32)
-    seen = mask.visible(at_R, keys_S, ids_BR, mask.kv_segments_BS)
-    return jnp.ones((1, len(at_R), keys), bool) if seen is None else seen

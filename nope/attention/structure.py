@@ -78,7 +78,16 @@ class Mask:
                 'all'
             )
         if self.offset is not None:
-            _check_offset(self.offset)
+            if not _is_int(self.offset):
+                shape, kind = jnp.shape(self.offset), jnp.result_type(self.offset)
+                if shape or not jnp.issubdtype(kind, jnp.integer):
+                    raise ValueError(
+                        f'mask.offset has shape {shape} and dtype {kind}, expected an integer '
+                        'scalar'
+                    )
+            # Of a traced one the range is not known.
+            if not isinstance(self.offset, jax.Array) and abs(int(self.offset)) > 2**30:
+                raise ValueError(f'mask.offset is {self.offset}; accepted: -2**30 to 2**30')
         if (self.q_segments_BT is None) != (self.kv_segments_BS is None):
             missing = 'q_segments_BT' if self.q_segments_BT is None else 'kv_segments_BS'
             raise ValueError(f'mask.{missing} is None: give both segment arrays or neither')
@@ -135,20 +144,6 @@ class Mask:
 
 def _is_int(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _check_offset(offset: int | jax.Array) -> None:
-    """ValueError for an offset that is no integer, and for one beyond its range that is known
-    before the program runs."""
-    if not _is_int(offset) and (
-        jnp.shape(offset) or not jnp.issubdtype(jnp.result_type(offset), jnp.integer)
-    ):
-        raise ValueError(
-            f'mask.offset has shape {jnp.shape(offset)} and dtype {jnp.result_type(offset)}, '
-            'expected an integer scalar'
-        )
-    if not isinstance(offset, jax.Array) and abs(int(offset)) > 2**30:
-        raise ValueError(f'mask.offset is {offset}; accepted: -2**30 to 2**30')
 
 
 def in_sight(

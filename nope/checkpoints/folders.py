@@ -40,16 +40,13 @@ def of_run(run: pathlib.Path) -> epath.Path:
 def named(found: Mapping[str, Any], path: pathlib.Path) -> str:
     """The folder that a file, {"folder": FOLDER}, names; ValueError where it names none."""
     folder = found.get('folder')
-    if not _is_path(folder):
+    try:
+        named = isinstance(folder, str) and folder != '' and b'\0' not in os.fsencode(folder)
+    except UnicodeEncodeError:
+        named = False
+    if not named:
         raise ValueError(f'{path} is damaged: folder is {folder!r:.100}; accepted is a path')
     return str(folder)
-
-
-def _is_path(value: object) -> bool:
-    try:
-        return isinstance(value, str) and value != '' and b'\0' not in os.fsencode(value)
-    except UnicodeEncodeError:
-        return False
 
 
 def settle(run: pathlib.Path, folder: pathlib.Path | str | None) -> epath.Path:

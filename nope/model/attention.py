@@ -69,10 +69,10 @@ class SelfAttention(nn.Module):
         """Returns the layer's output [B, T, D], what its attention says of itself, and the cache
         with these tokens in it, or None.
 
-        multipliers_N: p_h, [N], [B, N] or [B, T, N], as `lam.scale_queries` takes them. kind:
-        which of the model's kinds of layers this one is; an int where it is known. keys_B: typed
-        keys of the layer's dropout, None for none. cached: what earlier tokens left. source: keys
-        and values of an earlier layer, these tokens' included, in place of own ones.
+        multipliers_N: p_h, [N], [B, N] or [B, T, N], as `lam.scale_queries` takes them. kind: index
+        of the layer's kind, an int if known. keys_B: typed keys of the layer's dropout, None for
+        none. Earlier tokens left `cached`. A `source` replaces own keys and values by those of an
+        earlier layer, these tokens' included.
         """
         c = self.config
         q_BTNH = self._projected(x_BTD, 'query', c.heads, 'heads')
@@ -134,7 +134,13 @@ class SelfAttention(nn.Module):
             return x_BTNH
         axes = ('norm',) if c.qk_norm_over == 'head' else (heads, 'head_dim')
         norm = Norm(c, centred=False, biased=False, axes=axes, name=f'{name}_norm')
-        return _of_kind(c, kind, norm(x_BTNH), x_BTNH)
+        normed_BTNH = norm(x_BTNH)
+        has = np.array([kind.qk_norm is not False for kind in c.kinds])
+        if has.all():
+            return normed_BTNH
+        if isinstance(kind, int):
+            return normed_BTNH if has[kind] else x_BTNH
+        return jnp.where(jnp.asarray(has)[kind], normed_BTNH, x_BTNH)
 
     def _output_gate(self, x_BTD: jax.Array) -> jax.Array:
         """sigmoid(x W), [B, T, N, H] or [B, T, N, 1]."""
@@ -154,18 +160,6 @@ class SelfAttention(nn.Module):
         if c.output_bias:
             out_BTD += bias(self, 'output_bias', (c.width,), ('norm',), c.dtype)
         return out_BTD
-
-
-def _of_kind(
-    config: ModelConfig, kind: int | jax.Array, normed: jax.Array, projected: jax.Array
-) -> jax.Array:
-    """Queries or keys of that kind of layer: with its QK-norm or as they were projected."""
-    has = np.array([kind.qk_norm is not False for kind in config.kinds])
-    if has.all():
-        return normed
-    if isinstance(kind, int):
-        return normed if has[kind] else projected
-    return jnp.where(jnp.asarray(has)[kind], normed, projected)
 
 
 def _attend(

@@ -23,21 +23,6 @@ from nope.model.token_inputs import TokenInput
 BLOCK_INPUT = 'block_input'  # the name under which rematerialisation knows what goes into a layer
 
 
-def _kept(remat: str) -> Any:
-    """Policy of a rematerialised layer: what it keeps for its backward pass besides arguments."""
-    policies = jax.checkpoint_policies
-    if remat == 'dots':
-        return policies.dots_with_no_batch_dims_saveable
-    if remat == 'offload':
-        return policies.save_and_offload_only_these_names(
-            names_which_can_be_saved=[],
-            names_which_can_be_offloaded=[BLOCK_INPUT],
-            offload_src='device',
-            offload_dst='pinned_host',
-        )
-    return None
-
-
 class Block(nn.Module):
     """A layer, shaped for `nn.scan` over layers. By the model's `block`:
 
@@ -175,9 +160,17 @@ def _rematerialised(config: ModelConfig, *, prevent_cse: bool) -> type[nn.Module
         return Block
     kind = 3  # of `__call__`, the module itself counted: an int where layers are apart
     static = (kind,) if config.apart else ()
-    return nn.remat(
-        Block, prevent_cse=prevent_cse, policy=_kept(config.remat), static_argnums=static
-    )
+    policies, kept = jax.checkpoint_policies, None
+    if config.remat == 'dots':
+        kept = policies.dots_with_no_batch_dims_saveable
+    elif config.remat == 'offload':
+        kept = policies.save_and_offload_only_these_names(
+            names_which_can_be_saved=[],
+            names_which_can_be_offloaded=[BLOCK_INPUT],
+            offload_src='device',
+            offload_dst='pinned_host',
+        )
+    return nn.remat(Block, prevent_cse=prevent_cse, policy=kept, static_argnums=static)
 
 
 def scanned_layers(config: ModelConfig, asked: AskedStats, drops: bool) -> nn.Module:

@@ -31,7 +31,7 @@ def _split_over_mesh(x_BSKH: jax.Array) -> jax.Array:
 
 
 class LayerCache(NamedTuple):
-    """Of one layer: keys (with positions) and values, [B, S, K, H] in the model's dtype.
+    """Keys (with positions) and values of one layer, [B, S, K, H] in the model's dtype.
 
     forgotten_BSN1: of a layer with forget gates the sums of their logarithms up to each token,
         float32 [B, S, gated heads, 1].
@@ -51,7 +51,20 @@ class LayerCache(NamedTuple):
         """The same with T tokens in the slots from `slot` on."""
 
         def written(old: jax.Array, new: jax.Array) -> jax.Array:
-            return _split_over_mesh(_written(old, new, slot))
+            # XLA's CPU compiler merges a slice's update with what reads the result, and then copies
+            # the array for it, several times. It does not do so with a scatter, nor in a loop that
+            # carries the array `merged` (one token is a slice for it in any case). For accelerators
+            # a slice is a slice.
+            new, T = new.astype(old.dtype), new.shape[1]
+            update = jax.lax.dynamic_update_slice_in_dim
+            if T == 1 or isinstance(slot, int):
+                whole = update(merged(old), merged(new), slot, axis=-2).reshape(old.shape)
+            elif target_device()[0] != 'cpu':
+                whole = update(old, new, slot, axis=1)
+            else:
+                slots_T = slot + jnp.arange(T)
+                whole = old.at[:, slots_T].set(new, indices_are_sorted=True, unique_indices=True)
+            return _split_over_mesh(whole)
 
         sums = self.forgotten_BSN1
         if sums is not None and forgotten_BTN is not None:
@@ -66,24 +79,6 @@ def merged(x_BSKH: jax.Array) -> jax.Array:
     length 1."""
     B, S = x_BSKH.shape[:2]
     return x_BSKH.reshape(S, -1) if B == 1 else x_BSKH.reshape(B, S, -1)
-
-
-def _written(old_BSKH: jax.Array, new_BTKH: jax.Array, slot: int | jax.Array) -> jax.Array:
-    """In place wherever the old array is not needed any more.
-
-    XLA's CPU compiler merges a slice's update with what reads the result, and then copies the array
-    for it, several times. It does not do so with a scatter, nor in a loop that carries the array
-    `merged` (one token is a slice for it in any case). For accelerators a slice is a slice.
-    """
-    new_BTKH = new_BTKH.astype(old_BSKH.dtype)
-    T = new_BTKH.shape[1]
-    if T == 1 or isinstance(slot, int):
-        old, new = merged(old_BSKH), merged(new_BTKH)
-        return jax.lax.dynamic_update_slice_in_dim(old, new, slot, axis=-2).reshape(old_BSKH.shape)
-    if target_device()[0] != 'cpu':
-        return jax.lax.dynamic_update_slice_in_dim(old_BSKH, new_BTKH, slot, axis=1)
-    slots_T = slot + jnp.arange(T)
-    return old_BSKH.at[:, slots_T].set(new_BTKH, indices_are_sorted=True, unique_indices=True)
 
 
 class Cache(NamedTuple):
@@ -176,8 +171,8 @@ def empty(
     slots: int,
     padding_B: jax.Array | None = None,
 ) -> Cache:
-    """A cache of B rows that holds nothing. Arguments as the fields of `Cache`; ValueError for a
-    length, where it is known, that the position encoding is not defined for."""
+    """A cache of B rows that holds nothing. Arguments as the fields of `Cache`. ValueError for a
+    known length beyond the position encoding."""
     rows = length_B.shape[0], slots
     if config.longest is not None and not isinstance(length_B, jax.core.Tracer):
         longest = int(np.max(length_B))

@@ -119,8 +119,27 @@ def _check_kinds(model: ModelFields) -> None:
         if model.law is not None:
             with inside('law.law'):
                 model.law.law.check_head_dim(kind.head_dim or model.head_dim)
-    if model.position_range is not None:
-        _check_range(model, model.position_range)
+    most = model.position_range
+    if most is not None:
+        encodings = [kind.position for kind in model.kinds if kind.position != NoPE()]
+        if not encodings:
+            raise FieldError(
+                'position_range', most, 'the model has no position encoding, and no use'
+            )
+        for position in encodings:
+            if not position.takes_positions or position.follows_length:
+                raise FieldError(
+                    'position_range',
+                    most,
+                    f'{position.describe()} does not follow given positions alone; accepted: '
+                    'rotary without a rule that follows the length, sinusoidal, learned, and split '
+                    'heads of them',
+                )
+            if position.longest is not None and position.longest < most:
+                rule = f'{position.describe()} positions end at {position.longest}'
+                raise FieldError('position_range', most, rule)
+        if not 1 <= most <= MOST_POSITIONS:
+            raise FieldError('position_range', most, f'accepted: 1 to {MOST_POSITIONS:,}')
     reaches = {'lam_layers': model.lam_layers}
     if model.law is not None:
         reaches['law.heads'] = model.law.heads
@@ -159,62 +178,18 @@ def _check_weights(model: ModelFields) -> None:
         )
 
 
-def _check_range(model: ModelFields, position_range: int) -> None:
-    """FieldError unless random positions below that are for every encoding of the model."""
-    encodings = [kind.position for kind in model.kinds if kind.position != NoPE()]
-    if not encodings:
-        raise FieldError(
-            'position_range', position_range, 'the model has no position encoding, and no use'
-        )
-    for position in encodings:
-        if not position.takes_positions or position.follows_length:
-            raise FieldError(
-                'position_range',
-                position_range,
-                f'{position.describe()} does not follow given positions alone; accepted: '
-                'rotary without a rule that follows the length, sinusoidal, learned, and split '
-                'heads of them',
-            )
-        if position.longest is not None and position.longest < position_range:
-            rule = f'{position.describe()} positions end at {position.longest}'
-            raise FieldError('position_range', position_range, rule)
-    if not 1 <= position_range <= MOST_POSITIONS:
-        raise FieldError('position_range', position_range, f'accepted: 1 to {MOST_POSITIONS:,}')
-
-
 def _check_pattern(model: ModelFields) -> None:
     for name, neutral in (('position', NoPE()), ('window', None)):
         value = getattr(model, name)
         if value != neutral:
             shown = value.describe() if isinstance(value, Position) else value
             raise FieldError(name, shown, 'it must be left out: pattern says what layers are')
+    described = tuple(kind.describe() for kind in model.pattern)
     if len(model.pattern) > model.layers:
-        raise FieldError(
-            'pattern',
-            tuple(kind.describe() for kind in model.pattern),
-            f'it has {len(model.pattern)} kinds of layers; there are {model.layers} layers',
-        )
+        rule = f'it has {len(model.pattern)} kinds of layers; there are {model.layers} layers'
+        raise FieldError('pattern', described, rule)
     for i, kind in enumerate(model.pattern):
         check_position(model, kind, f'pattern[{i}].position')
-    _check_norms(model)
-    tables = {k.position for k in model.kinds if k.position.table(model.width, model.heads)}
-    if len(tables) > 1:
-        raise FieldError(
-            'pattern',
-            tuple(kind.describe() for kind in model.pattern),
-            'it has several learned encodings; accepted is one',
-        )
-    gates = {kind.position.gate(model.heads) for kind in model.pattern} - {None}
-    if len(gates) > 1:
-        raise FieldError(
-            'pattern',
-            tuple(kind.describe() for kind in model.pattern),
-            'it has forget gates of several forms; accepted is one number of gated heads and '
-            'one start',
-        )
-
-
-def _check_norms(model: ModelFields) -> None:
     for i, kind in enumerate(model.pattern):
         if kind.qk_norm and not model.qk_norm:
             raise FieldError(
@@ -225,6 +200,18 @@ def _check_norms(model: ModelFields) -> None:
             )
     if model.qk_norm and not any(model.layers_with_qk_norm):
         raise FieldError('qk_norm', True, 'every kind of layer in pattern is without it')
+    tables = {k.position for k in model.kinds if k.position.table(model.width, model.heads)}
+    if len(tables) > 1:
+        rule = 'it has several learned encodings; accepted is one'
+        raise FieldError('pattern', described, rule)
+    gates = {kind.position.gate(model.heads) for kind in model.pattern} - {None}
+    if len(gates) > 1:
+        raise FieldError(
+            'pattern',
+            described,
+            'it has forget gates of several forms; accepted is one number of gated heads and '
+            'one start',
+        )
 
 
 def _check_sizes(model: ModelFields) -> None:

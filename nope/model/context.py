@@ -54,8 +54,8 @@ def attend(
 ) -> AttentionOutput:
     """`nope.attention.attention` under the current mesh and its logical rules.
 
-    Rows are filled up to a multiple of their devices. Heads and the sequence are whole on each
-    device where they do not divide, the sequence also where queries continue cached keys.
+    Rows are filled up to a multiple of their devices. Each device has heads and the sequence whole
+    where they do not divide. Queries that continue cached keys have a whole sequence.
     dropout: of the attention weights, with keys [B, N]. The definition alone has it, whatever
     implementation was asked for; ValueError where the mesh splits the sequence.
     """
@@ -103,9 +103,11 @@ def attend(
         check_vma=False,
     )
     B = q_BTNH.shape[0]
+    filled = -B % parts_of(split.batch)
     ids = mask.q_segments_BT, mask.kv_segments_BS
     q_BTNH, k_BSKH, v_BSKH, key_bias_BNS, ids = jax.tree.map(
-        lambda x: _fill(x, -B % parts_of(split.batch)), (q_BTNH, k_BSKH, v_BSKH, key_bias_BNS, ids)
+        lambda x: jnp.pad(x, [(0, filled)] + [(0, 0)] * (x.ndim - 1)) if filled else x,
+        (q_BTNH, k_BSKH, v_BSKH, key_bias_BNS, ids),
     )
     result = function(q_BTNH, k_BSKH, v_BSKH, key_bias_BNS, ids, mask.offset, bias)
     return jax.tree.map(lambda x: x[:B], result)
@@ -129,16 +131,12 @@ def _say_definition() -> None:
 
 
 def _check_whole(what: str) -> None:
-    """ValueError where the mesh splits sequences, which `what` whole."""
+    """ValueError for a mesh that splits sequences. `what` names who needs them whole."""
     if sequence_sharded():
         raise ValueError(
             f'{what} whole sequences on each device; this mesh splits them into '
             f'{parts_of(axes_of("sequence"))} parts (the axis context)'
         )
-
-
-def _fill(array: jax.Array, rows: int) -> jax.Array:
-    return jnp.pad(array, [(0, rows)] + [(0, 0)] * (array.ndim - 1)) if rows else array
 
 
 class _Split(NamedTuple):

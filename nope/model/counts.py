@@ -12,10 +12,21 @@ def parameters(model: ModelConfig) -> int:
     norm = model.width * (1 + model.norm_bias) * (model.norm != 'none')
     table = 0 if model.table is None else math.prod(model.table.shape)
     embeddings = model.vocab_size * model.width * (1 if model.tied_head else 2)
-    layers = sum(
-        _layer_weights(model, layer) + _layer_vectors(model, layer, norm)
-        for layer in range(model.layers)
-    )
+    layers = 0
+    for layer in range(model.layers):
+        own = model.of_layer(layer)
+        keys, values = _projections(model, layer)
+        layers += _layer_weights(model, layer)
+        layers += own.head_dim * (model.heads + keys + values) * model.qkv_bias
+        normed = 1 + (keys > 0) if model.qk_norm_over == 'head' else model.heads + keys
+        layers += model.width * model.output_bias + normed * own.head_dim * model.qk_norm
+        inner = own.mlp_width * (2 if model.mlp == 'gated' else 1)
+        layers += (inner + model.width) * model.mlp_bias
+        layers += model.heads * model.sinks
+        layers += 2 * model.heads * (model.temperature == 'adaptive')
+        layers += 0 if model.gate is None else model.gate.heads * (model.width + 1)
+        layers += model.layer_scale + model.width * (model.token_width is not None)
+        layers += {'pre': 2, 'parallel': 1, 'post': 2, 'both': 4}[model.block] * norm
     inputs = 0
     if model.token_width is not None:
         inputs = model.vocab_size * model.layers * model.token_width + model.token_width
@@ -46,22 +57,6 @@ def _projections(model: ModelConfig, layer: int) -> tuple[int, int]:
     if kind.keys_from == 'earlier':
         return 0, 0
     return kv_heads, kv_heads if kind.values_from == 'input' else 0
-
-
-def _layer_vectors(model: ModelConfig, layer: int, norm: int) -> int:
-    """Numbers of a layer that are in no matrix. norm: those of a norm of the model."""
-    own = model.of_layer(layer)
-    keys, values = _projections(model, layer)
-    vectors = own.head_dim * (model.heads + keys + values) * model.qkv_bias
-    normed = 1 + (keys > 0) if model.qk_norm_over == 'head' else model.heads + keys
-    vectors += model.width * model.output_bias + normed * own.head_dim * model.qk_norm
-    inner = own.mlp_width * (2 if model.mlp == 'gated' else 1)
-    vectors += (inner + model.width) * model.mlp_bias
-    vectors += model.heads * model.sinks
-    vectors += 2 * model.heads * (model.temperature == 'adaptive')
-    vectors += 0 if model.gate is None else model.gate.heads * (model.width + 1)
-    vectors += model.layer_scale + model.width * (model.token_width is not None)
-    return vectors + {'pre': 2, 'parallel': 1, 'post': 2, 'both': 4}[model.block] * norm
 
 
 def _layer_weights(model: ModelConfig, layer: int) -> int:

@@ -41,8 +41,8 @@ def forgotten(
     gates leave exp(c_i - c_j).
 
     cached, slot: the sums of earlier tokens, and the slot of the first token here. segments_BT:
-    beside a cache, 0 for padding before a row, whose gates count as open: sums of thousands of
-    tokens that nothing sees would leave those of the row no digits.
+    beside a cache, 0 for padding before a row. Gates of padding count as open: long sums of unseen
+    tokens would leave those of the row no digits.
     """
     if cached is not None and segments_BT is not None:
         log_gates_BTN = jnp.where((segments_BT > 0)[..., None], log_gates_BTN, 0.0)

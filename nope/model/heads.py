@@ -13,7 +13,6 @@ from nope.attention.dropout import Dropout
 from nope.attention.rows import attention_rows
 from nope.model.kinds import LayerKind
 from nope.model.shape import Attend, AttentionShape, ChosenRows, shape_of
-from nope.positions import Position
 
 
 class Attended(NamedTuple):
@@ -80,10 +79,11 @@ def attend_by_kind(
             key_bias_BNS = jnp.pad(key_bias_BNS, [(0, 0), (0, ungated), (0, 0)])
         return _attend(way, q_BTNH, k_BSKH, v_BSKH, mask=mask, bias=bias, key_bias_BNS=key_bias_BNS)
     N, K = (position.local_heads(heads) for heads in (q_BTNH.shape[2], k_BSKH.shape[2]))
+    nearer = min(position.local_window, kind.window or position.local_window)
     local = _attend(
         way.of_heads(slice(None, N)),
         *(q_BTNH[:, :, :N], k_BSKH[:, :, :K], v_BSKH[:, :, :K]),
-        mask=dataclasses.replace(mask, window=_nearer(position, kind)),
+        mask=dataclasses.replace(mask, window=nearer),
         bias=jax.tree.map(lambda parameters: parameters[..., :N], bias),
         key_bias_BNS=key_bias_BNS,
     )
@@ -94,13 +94,27 @@ def attend_by_kind(
         bias=None,
         key_bias_BNS=None,
     )
-    return _joined(local, others)
+    out = jnp.concatenate([local.output.out, others.output.out], axis=2)
+    by_row = [
+        (x.output.lse, x.output.entropy, x.output.max_logit, x.shape, x.rows)
+        for x in (local, others)
+    ]
+    *stats, shape, rows = jax.tree.map(lambda *heads: jnp.concatenate(heads, axis=1), *by_row)
+    return Attended(AttentionOutput(out, *stats), shape, rows)
 
 
 def _attend(way: Way, *operands: jax.Array, **how: Any) -> Attended:
     dropping = {} if way.dropout is None else {'dropout': way.dropout}
     output = way.attend(*operands, **how, **dropping)
-    attended = Attended(_with_sums_of_queries(output, how['key_bias_BNS'], how['mask']))
+    bias_BNT = how['key_bias_BNS']
+    if output.max_logit is not None and bias_BNT is not None:
+        # The largest logits get c_i, which the key bias -c_j lacks. In fresh gates c falls by about
+        # ln 2 a token. So the largest -c_j grows with the length.
+        offset, T = how['mask'].offset, output.max_logit.shape[2]
+        if offset is not None:
+            bias_BNT = jax.lax.dynamic_slice_in_dim(bias_BNT, offset, T, axis=2)
+        output = output._replace(max_logit=output.max_logit - jax.lax.stop_gradient(bias_BNT))
+    attended = Attended(output)
     if way.span is not None:
         attended = attended._replace(
             shape=shape_of(way.attend, attended.output, way.span, *operands, **how)
@@ -112,37 +126,3 @@ def _attend(way: Way, *operands: jax.Array, **how: Any) -> Attended:
         found = attention_rows(q_BRNH, k_BSKH, queries_R, weights=way.weights, **how)
         attended = attended._replace(rows=found)
     return attended
-
-
-def _with_sums_of_queries(
-    output: AttentionOutput, key_bias_BNS: jax.Array | None, mask: Mask
-) -> AttentionOutput:
-    """Output whose largest logits contain c_i, which the key bias -c_j lacks. In fresh gates c
-    falls by about ln 2 a token. So the largest -c_j grows with the length."""
-    if output.max_logit is None or key_bias_BNS is None:
-        return output
-    bias_BNT = key_bias_BNS
-    if mask.offset is not None:
-        T = output.max_logit.shape[2]
-        bias_BNT = jax.lax.dynamic_slice_in_dim(key_bias_BNS, mask.offset, T, axis=2)
-    return output._replace(max_logit=output.max_logit - jax.lax.stop_gradient(bias_BNT))
-
-
-def _joined(local: Attended, others: Attended) -> Attended:
-    """Heads after heads: the third axis of outputs, the second one of all else."""
-    out = jnp.concatenate([local.output.out, others.output.out], axis=2)
-    by_row = [
-        (x.output.lse, x.output.entropy, x.output.max_logit, x.shape, x.rows)
-        for x in (local, others)
-    ]
-    *stats, shape, rows = jax.tree.map(
-        lambda first, second: jnp.concatenate([first, second], axis=1), *by_row
-    )
-    return Attended(AttentionOutput(out, *stats), shape, rows)
-
-
-def _nearer(position: Position, kind: LayerKind) -> int:
-    """The window of the local heads: theirs or the layer's, whichever is smaller."""
-    window = position.local_window
-    assert window is not None
-    return window if kind.window is None else min(window, kind.window)

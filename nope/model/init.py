@@ -2,8 +2,8 @@
 
 tinyllama: sqrt(2 / (5 D)) for every matrix, 1 / (sqrt(D) layers) for those that write to the
     residual stream.
-t5: for attention without 1 / sqrt(H): 1 for the embedding, (D H)^-1/2 for queries, and the
-    inverse square root of their inputs for all others (arXiv 1910.10683).
+t5: for attention without 1 / sqrt(H) (arXiv 1910.10683). The embedding has 1, queries have
+    (D H)^-1/2, all others the inverse square root of their inputs.
 """
 
 from __future__ import annotations

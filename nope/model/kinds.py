@@ -20,10 +20,10 @@ class LayerKind:
     window: keys a query sees, itself included; None for all before it.
     chunk: a query at position i sees the keys before it that have floor(i / chunk) in common with
         it, as in the local layers of Llama 4; None for all. A layer has a window or chunks.
-    qk_norm: False for a layer without the QK-norm that the model has; None for what the model says.
+    qk_norm: False for a layer without the model's QK-norm; None for what the model says.
     head_dim, kv_heads, mlp_width: sizes of its layers; None for the model's.
-    keys_from: 'input', projections of what the layer reads, or 'earlier', keys and values of the
-        last layer before it that is like it and has its own (shared key-value caches, Gemma 3n).
+    keys_from: 'input', own projections. 'earlier' shares keys and values of the last such layer
+        with its own (Gemma 3n).
     values_from: 'input', or 'keys', the projection to keys, before their norm and positions.
     """
 

@@ -34,12 +34,11 @@ class Places(NamedTuple):
 class Sequence(NamedTuple):
     """Masks, positions and length of the tokens, the same for all layers.
 
-    mask: who sees whom; its offset is the slot of the first token where there is a cache.
-    positions_BT: int32, 0-based, in the order of the tokens. encoded_BT: what encodings take in
-    their place, for a model with a range of positions. length: the n that lambda forms and dynamic
-    encodings follow, one for all rows or [B]. table: the position encoding's learned array, if it
-    has one. places: by which chunks are counted, for a model that has them. rows: of attention
-    weights that are returned, None for none.
+    mask: who sees whom. Beside a cache its offset is the slot of the first token. positions_BT:
+    int32, 0-based, in the order of the tokens. Encodings take encoded_BT in their place in a model
+    with a range of positions. Laws and dynamic encodings follow length, n, one for all rows or [B].
+    table: the position encoding's learned array, if it has one. places: those that chunks are
+    counted by, if the model has chunks. rows: those of returned attention weights, None for none.
     """
 
     mask: Mask

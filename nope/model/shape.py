@@ -70,9 +70,8 @@ def check_rows(rows: ChosenRows, tokens: int, heads: int) -> None:
 
 
 class LayerStats(NamedTuple):
-    """Statistics of attention, None where they were not asked for: entropy in nats and largest
-    logit of every row, float32 [B, N, T], of all layers [L, B, N, T], its shape, and the weights of
-    chosen rows, float32 [B, M, R, S], of all layers [L, B, M, R, S]."""
+    """Statistics of attention, float32, None unless asked for. Entropy (nats) and largest logits
+    are [B, N, T], weights of chosen rows [B, M, R, S]. For all layers a leading axis L is added."""
 
     entropy: jax.Array | None
     shape: AttentionShape | None = None
@@ -98,21 +97,6 @@ def shape_of(
     """
     near = dataclasses.replace(mask, window=min(span, mask.window or span))
     local = attend(q_BTNH, k_BTKH, v_BTKH, mask=near, bias=bias, key_bias_BNS=key_bias_BNS)
-    logits_BNT = _first_logits(q_BTNH, k_BTKH, bias, key_bias_BNS)
-    first_BNT = jnp.exp(logits_BNT - seen.lse)
-    if mask.window is not None:
-        first_BNT = jnp.where(jnp.arange(q_BTNH.shape[1]) < mask.window, first_BNT, 0.0)
-    if mask.q_segments_BT is not None and mask.kv_segments_BS is not None:
-        same_BT = mask.q_segments_BT == mask.kv_segments_BS[:, :1]
-        first_BNT = jnp.where(same_BT[:, None], first_BNT, 0.0)
-    norm_BTN = jnp.linalg.norm(seen.out.astype(jnp.float32), axis=-1)
-    return AttentionShape(first_BNT, jnp.exp(local.lse - seen.lse), norm_BTN.swapaxes(1, 2))
-
-
-def _first_logits(
-    q_BTNH: jax.Array, k_BTKH: jax.Array, bias: Bias | None, key_bias_BNS: jax.Array | None
-) -> jax.Array:
-    """The logits of the first key, float32 [B, N, T]."""
     B, T, N, H = q_BTNH.shape
     q_BTKGH = q_BTNH.astype(jnp.float32).reshape(B, T, k_BTKH.shape[2], -1, H)
     first_BKH = k_BTKH[:, 0].astype(jnp.float32)
@@ -127,4 +111,11 @@ def _first_logits(
         logits_BNT += bias.by_distance(distance_T).astype(jnp.float32)
     if key_bias_BNS is not None:
         logits_BNT += key_bias_BNS[..., :1]
-    return logits_BNT
+    first_BNT = jnp.exp(logits_BNT - seen.lse)
+    if mask.window is not None:
+        first_BNT = jnp.where(jnp.arange(T) < mask.window, first_BNT, 0.0)
+    if mask.q_segments_BT is not None and mask.kv_segments_BS is not None:
+        same_BT = mask.q_segments_BT == mask.kv_segments_BS[:, :1]
+        first_BNT = jnp.where(same_BT[:, None], first_BNT, 0.0)
+    norm_BTN = jnp.linalg.norm(seen.out.astype(jnp.float32), axis=-1)
+    return AttentionShape(first_BNT, jnp.exp(local.lse - seen.lse), norm_BTN.swapaxes(1, 2))

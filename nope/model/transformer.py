@@ -27,10 +27,9 @@ from nope.model.token_inputs import TokenInputs
 
 
 class ModelOutput(NamedTuple):
-    """hidden [B, T, D] after the final norm; head [D, V]; entropy [L, B, N, T] nats or None; the
-    cache with these tokens in it, or None; the shape of attention, [L, B, N, T] each, or None; the
-    largest logit of every row [L, B, N, T] or None; the attention weights of chosen rows
-    [L, B, M, R, T] or None."""
+    """hidden [B, T, D] after the final norm, and head [D, V]. The others are None unless asked for.
+    The cache has these tokens in it. Entropy (nats), shape and largest logits are [L, B, N, T],
+    weights of chosen rows [L, B, M, R, T]."""
 
     hidden: jax.Array
     head: jax.Array
@@ -89,15 +88,15 @@ class Transformer(nn.Module):
         T = tokens_BT.shape[1]
         _check_tokens(c, T, cache)
         if cache is not None:
-            _check_alone(
-                segments_BT=segments_BT,
-                positions_BT=positions_BT,
-                length=length,
-                span=span,
-                max_logit=max_logit or None,
-                rows=rows,
-                keys_B=keys_B,
-            )
+            alone = {
+                'segments_BT': segments_BT, 'positions_BT': positions_BT, 'length': length,
+                'span': span, 'max_logit': max_logit or None, 'rows': rows, 'keys_B': keys_B,
+            }  # fmt: skip
+            for name, value in alone.items():
+                if value is not None:
+                    raise ValueError(
+                        f'{name} is given with a cache, which says it or has no part for it'
+                    )
         if rows is not None:
             check_rows(rows, T, c.heads)
         embedding_VD = self._matrix('embedding', (c.vocab_size, c.width), ('vocab', 'embed'))
@@ -190,12 +189,6 @@ def _check_tokens(config: ModelConfig, tokens: int, cache: Cache | None) -> None
     elif config.longest is not None and config.longest < tokens:
         end = f'{config.describe_position()} positions end at {config.longest}'
         raise ValueError(f'{given}; {end}')
-
-
-def _check_alone(**given: Any) -> None:
-    for name, value in given.items():
-        if value is not None:
-            raise ValueError(f'{name} is given with a cache, which says it or has no part for it')
 
 
 def _multipliers(config: ModelConfig, coefficients_LN: jax.Array, sequence: Sequence) -> jax.Array:

@@ -17,9 +17,8 @@ from nope.attention import Bias
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """A learned array of an encoding: its shape, its logical axes, and the standard deviation it
-    is drawn with (None: that of the model's matrices) or, where it is not normal, its initializer
-    `draw(key, shape, dtype)`.
+    """A learned array of an encoding. It is normal with `stddev` (None: that of the model's
+    matrices), unless it has an initializer `draw(key, shape, dtype)`.
 
     neutral: whether an array of zeros is no position encoding, so that a trained model can get it.
     Tables are equal where they hold the same, however they are drawn at first.

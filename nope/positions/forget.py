@@ -11,8 +11,8 @@ from nope.runtime.errors import FieldError
 
 @dataclasses.dataclass(frozen=True)
 class ForgetGate(Position):
-    """q_i . k_j / sqrt(H) + sum of ln f_l over l = j + 1 .. i, f_l = sigmoid(x_l . w + b), for each
-    head its own w and b (Forgetting Transformer; Lin et al., 2025, equations 3 to 5).
+    """q_i . k_j / sqrt(H) + sum of ln f_l over l = j + 1 .. i, f_l = sigmoid(x_l . w + b). Each
+    head has its own w and b (Forgetting Transformer; Lin et al., 2025, equations 3 to 5).
 
     start: b in fresh models. 0 forgets half at every token, as the authors' layers begin; a gate
         that starts at b is open to exp(-t ln(1 + exp(-b))) after t tokens where x . w is 0.

@@ -13,8 +13,8 @@ from nope.positions.base import Position, Table
 
 @dataclasses.dataclass(frozen=True)
 class Kerple(Position):
-    """-r1 ln(1 + r2 |i - j|), added to the logits, with r1, r2 > 0 learned for each head and one
-    pair for all layers (Chi et al., 2022, arXiv 2205.09921, the logarithmic kernel).
+    """Term -r1 ln(1 + r2 |i - j|) of the logits. Each head learns r1, r2 > 0, one pair for all
+    layers (Chi et al., 2022, arXiv 2205.09921, the logarithmic kernel).
 
     The authors' code draws r1 from U(0, 2) and r2 from U(0, 1), and sets what is below 0.01 to
     0.01 before every use. Here they are drawn alike, and learned as logarithms, which keeps them

@@ -14,7 +14,7 @@ from nope.positions.none import NoPE
 from nope.positions.rotary import Rotary
 from nope.positions.sandwich import Sandwich
 from nope.positions.scale_invariant import ScaleInvariant
-from nope.positions.scaling import SCALINGS, Scaling
+from nope.positions.scaling import SCALINGS
 from nope.positions.sinusoidal import Sinusoidal
 from nope.positions.split import Split
 from nope.positions.t5 import T5Bias
@@ -45,14 +45,11 @@ def from_section(section: Mapping[str, Any], train_length: int, field: str) -> P
     """
     kind, fields = sections.kind_and_fields(section, KINDS, field)
     if kind is Rotary and 'scaling' in fields:
-        fields['scaling'] = _scaling(fields['scaling'], train_length, f'{field}.scaling')
+        place = f'{field}.scaling'
+        rule, numbers = sections.kind_and_fields(fields['scaling'], SCALINGS, place)
+        if 'train_length' in sections.fields_of(rule):
+            numbers.setdefault('train_length', train_length)
+        fields['scaling'] = sections.make(rule, numbers, place)
     if kind is Split and 'local' in fields:
         fields['local'] = from_section(fields['local'], train_length, f'{field}.local')
-    return sections.make(kind, fields, field)
-
-
-def _scaling(section: Any, train_length: int, field: str) -> Scaling:
-    kind, fields = sections.kind_and_fields(section, SCALINGS, field)
-    if 'train_length' in sections.fields_of(kind):
-        fields.setdefault('train_length', train_length)
     return sections.make(kind, fields, field)

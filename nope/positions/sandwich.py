@@ -20,7 +20,7 @@ class Sandwich(Position):
     vectors of both positions, sum_k cos((i - j) / base^(2k / dims)), k = 0 .. dims / 2 - 1 (Chi et
     al., 2023, arXiv 2212.10356), less dims / 2, which all logits of a query share.
 
-    The paper's sum counts k from 1 and its code from 0, as sinusoidal encodings do and as here;
+    The paper's sum counts k from 1. Its code counts from 0, as sinusoidal encodings do and as here.
     NVIDIA NeMo's counts from 1 to dims / 2 - 1 and leaves the cosine out.
 
     dims: of the position vectors; it need not be the model's width.

@@ -59,7 +59,17 @@ def exclusive(path: pathlib.Path, *, wait: bool = True) -> Iterator[bool]:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open('a') as file:
-        yield _lock(file.fileno(), path, wait) and not _lock_is_local(file.fileno())
+        locked = True
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if not wait:
+                raise BusyError(f'another process is at work on {path.parent}') from None
+            log.info('another process is at work on %s; waiting for it', path.parent)
+            fcntl.flock(file, fcntl.LOCK_EX)
+        except OSError:
+            locked = False
+        yield locked and not _lock_is_local(file.fileno())
 
 
 def is_locked(path: pathlib.Path) -> bool:
@@ -213,7 +223,19 @@ def unfinished_folder(path: pathlib.Path) -> Iterator[pathlib.Path]:
                     shutil.rmtree(left)
             finally:
                 os.close(held)
-    partial, descriptor = _held_folder(path)
+    while True:
+        partial = unfinished(path)
+        partial.mkdir(parents=True)
+        # Before it is held another maker may take it for a killed one's.
+        try:
+            descriptor = os.open(partial, os.O_RDONLY)
+        except FileNotFoundError:
+            continue
+        with contextlib.suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if partial.exists():
+            break
+        os.close(descriptor)
     try:
         yield partial
     except BaseException:
@@ -231,8 +253,8 @@ def sweep(folder: pathlib.Path) -> None:
 
 
 def write_text(path: pathlib.Path, text: str) -> None:
-    """`write_bytes` of a text in UTF-8. What it has no bytes for is escaped, as in the name of a
-    file that is in another encoding."""
+    """`write_bytes` of a text in UTF-8. Characters without bytes are escaped, as in the name of a
+    file in another encoding."""
     write_bytes(path, text.encode(errors='backslashreplace'))
 
 
@@ -281,41 +303,10 @@ def parse_row(line: bytes) -> dict[str, Any]:
     return row
 
 
-def _held_folder(path: pathlib.Path) -> tuple[pathlib.Path, int]:
-    """A new temporary folder beside `path`, and the descriptor whose lock holds it."""
-    while True:
-        partial = unfinished(path)
-        partial.mkdir(parents=True)
-        # Before it is held another maker may take it for a killed one's.
-        try:
-            descriptor = os.open(partial, os.O_RDONLY)
-        except FileNotFoundError:
-            continue
-        with contextlib.suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        if partial.exists():
-            return partial, descriptor
-        os.close(descriptor)
-
-
-def _lock(descriptor: int, path: pathlib.Path, wait: bool) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return True
-    except BlockingIOError:
-        if not wait:
-            raise BusyError(f'another process is at work on {path.parent}') from None
-        log.info('another process is at work on %s; waiting for it', path.parent)
-    except OSError:
-        return False
-    fcntl.flock(descriptor, fcntl.LOCK_EX)
-    return True
-
-
 def _lock_is_local(descriptor: int) -> bool:
     """True where a lock on a shared file system may hold on this machine alone: FUSE (mounted
-    buckets), and Lustre and NFS with such mount options, lock in the local kernel. Where Linux does
-    not say what is mounted, all but disks of this machine."""
+    buckets), and Lustre and NFS with such mount options, lock in the local kernel. If Linux does
+    not say what is mounted, True for all but disks of this machine."""
     device = os.fstat(descriptor).st_dev
     if not MOUNTS.exists():
         return not _is_own_disk(device)
@@ -353,8 +344,8 @@ def _is_own_disk(device: int) -> bool:
 
 
 def _mount(mounts: str, device: str) -> tuple[str, list[str]]:
-    """Type and options of the file system of a device, from the lines of mountinfo: number,
-    parent, device, root, place, options, any tags, a hyphen, type, source, its options."""
+    """Type and options of a device's file system. Lines of mountinfo have number, parent, device,
+    root, place, options, any tags, a hyphen, type, source, its options."""
     for line in mounts.splitlines():
         mount, _, system = line.partition(' - ')
         if mount.split()[2] == device:

@@ -2,7 +2,7 @@
 
 XLA takes the scratch memory of a step from malloc and gives it back after it. Above some tens of
 megabytes malloc maps memory afresh every time. The kernel gives it in pages of 4 KiB with a fault
-each: a step of a million parameters has 30,000 faults, which take 50 of its 120 milliseconds. With
+each. A step of a million parameters has 30,000 faults. They take 50 of its 120 milliseconds. With
 transparent huge pages there are 500 times fewer. On many systems memory must ask for them; glibc
 asks where the tunable `glibc.malloc.hugetlb=1` was set before the process started.
 
@@ -34,7 +34,7 @@ _M_ARENA_MAX = -8  # of glibc's malloc.h
 
 
 def restart_with_huge_pages() -> None:
-    """Runs this very command again with huge pages, where that helps; else does nothing.
+    """Runs this very command again with huge pages, if that helps.
 
     Replaces the process (same process id, arguments and environment), so it belongs at the
     start of a program, before threads and open files. Only on Linux with glibc 2.35 or newer,

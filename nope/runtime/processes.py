@@ -59,7 +59,6 @@ class OtherProcessError(RuntimeError):
 
 def start(
     mode: str = AUTO,
-    environ: Mapping[str, str] = os.environ,
     seconds: int = START_SECONDS,
     met: Callable[[], None] = lambda: None,
 ) -> None:
@@ -74,7 +73,7 @@ def start(
     number of devices, `PACKAGES` or `VARIABLES`. Ends this one with status 1 and a message where
     the others are not there after so many seconds: JAX alone would end it with a stack.
     """
-    asked = settings(mode, environ)
+    asked = settings(mode, os.environ)
     if asked is None:
         return
     if asked.get('process_id') == 0:
@@ -104,7 +103,7 @@ def start(
         )
     if len(set(devices)) > 1:
         raise ValueError(f'the processes have {devices} devices; all need the same number')
-    _check_alike(exchange(surroundings(environ)))
+    _check_alike(exchange(surroundings(os.environ)))
     clocks = exchange(time.time())
     if max(clocks) - min(clocks) > CLOCK_SECONDS:
         late, early = clocks.index(min(clocks)), clocks.index(max(clocks))
@@ -144,15 +143,11 @@ def settings(mode: str, environ: Mapping[str, str]) -> dict[str, Any] | None:
     if mode == OFF:
         return None
     given = [name for name in BY_HAND if environ.get(name)]
-    if given:
-        return _by_hand(environ, given)
-    for name, method in LAUNCHERS.items():
-        if int(environ.get(name, 1)) > 1:
-            return {'cluster_detection_method': method}
-    return {} if mode == ON else None
-
-
-def _by_hand(environ: Mapping[str, str], given: list[str]) -> dict[str, Any]:
+    if not given:
+        for name, method in LAUNCHERS.items():
+            if int(environ.get(name, 1)) > 1:
+                return {'cluster_detection_method': method}
+        return {} if mode == ON else None
     missing = [name for name in BY_HAND if name not in given]
     if missing:
         raise ValueError(f'{", ".join(given)} is set, but not {", ".join(missing)}')
@@ -169,11 +164,7 @@ def _by_hand(environ: Mapping[str, str], given: list[str]) -> dict[str, Any]:
             f'{BY_HAND[2]} is {process}; accepted: 0 to {processes - 1}, with {BY_HAND[1]} '
             f'{processes}'
         )
-    return {
-        'coordinator_address': address,
-        'num_processes': processes,
-        'process_id': process,
-    }
+    return dict(coordinator_address=address, num_processes=processes, process_id=process)
 
 
 def _check_port(address: str) -> None:

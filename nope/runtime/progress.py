@@ -17,7 +17,7 @@ class _Bar(tqdm):
 
     @property
     def _time(self) -> Callable[[], float]:
-        return _now
+        return lambda: _OFFSET + time.monotonic()
 
     @_time.setter
     def _time(self, clock: object) -> None:
@@ -25,10 +25,6 @@ class _Bar(tqdm):
 
 
 _OFFSET = time.time() - time.monotonic()  # tqdm's monitor compares with the clock
-
-
-def _now() -> float:
-    return _OFFSET + time.monotonic()
 
 
 def bar(items: Any = None, **options: Any) -> tqdm:

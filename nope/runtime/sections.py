@@ -82,6 +82,9 @@ def fields_of(kind: type) -> dict[str, dataclasses.Field]:
     return {f.name: f for f in dataclasses.fields(kind)}
 
 
+_types = functools.cache(get_type_hints)  # evaluates the text of each annotation
+
+
 def typed(kind: type, name: str, value: Any, where: str) -> Any:
     """`value` as the dataclass's field: whole numbers pass for floats, sequences for tuples of
     them. ValueError, naming `where`, for a value of another type."""
@@ -103,11 +106,6 @@ def _plain(value: Any, kinds: tuple[type, ...], where: str) -> Any:
         return float(value)
     told = ' | '.join('None' if kind is type(None) else kind.__name__ for kind in kinds)
     raise ValueError(describe(where, value, f'accepted is {told}'))
-
-
-@functools.cache  # evaluates the text of each annotation
-def _types(kind: Any) -> dict[str, Any]:
-    return get_type_hints(kind)
 
 
 @contextlib.contextmanager

@@ -170,8 +170,8 @@ def check_mesh(
     field: str = 'compute.mesh',
     section: str = 'train',
 ) -> None:
-    """ValueError, naming `field` (the mesh) or the batch of `section`, unless the batch splits over
-    micro-batches and devices, and the heads and the sequence over the devices of their axes."""
+    """ValueError, naming `field` (the mesh) or the batch of `section`. The batch must split over
+    micro-batches and devices, heads and sequence over the devices of their axes."""
     tensor, context = mesh.shape['tensor'], mesh.shape['context']
     if model.heads % tensor:
         raise ValueError(
@@ -214,8 +214,8 @@ def check_whole_sequences(
 def check_segments(
     model: ModelConfig, config: TrainConfig, field: str, attention: str = 'model.attention'
 ) -> None:
-    """ValueError, naming `field`, which gave the batches segments, where the attention that the
-    model names cannot keep them from each other. attention: where it was named."""
+    """ValueError for segments, which `field` gave, if the model's attention cannot keep them apart.
+    `attention` is the field that named it."""
     if model.attention is None:  # one that can is chosen
         return
     backend = BACKENDS[model.attention]

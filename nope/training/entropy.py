@@ -22,12 +22,12 @@ def entropy_gap(
 ) -> jax.Array:
     """Mean squared difference of each head's entropy at n and at L tokens, nats^2, float32 scalar.
 
-    mean_h (H_h(n; p_h) - H_h(L; 1))^2 over the heads in which lambda acts: H_h is the mean of the
-    head's attention entropy over the windows and over the last half of their positions, p_h its
-    multiplier. H_h(L; 1) is that of the windows' first L tokens without lambda, and a constant: no
-    gradient passes it. Targets of the batch are not used. In a batch with weights a window ends
-    before a row's first target of weight above 0. It is the prompt of a task's example, and no head
-    that counts has seen the answer. n is then a number for each row.
+    mean_h (H_h(n; p_h) - H_h(L; 1))^2 over the heads in which lambda acts. H_h is the head's mean
+    attention entropy over the last half of each window. p_h is its multiplier. H_h(L; 1) is that of
+    the windows' first L tokens without lambda, and a constant: no gradient passes it. Targets of
+    the batch are not used. In a batch with weights a window ends before a row's first target of
+    weight above 0. It is the prompt of a task's example, and no head that counts has seen the
+    answer. n is then a number for each row.
 
     batch, errors: as `head_gaps`. mean_LN: differences of the whole batch that `batch` is a part
     of. The parts' values and gradients then average to those of the whole; the mean of their own
@@ -57,7 +57,12 @@ def head_gaps(
         raise ValueError(f'tokens has {n} tokens; accepted: train_length, {train_length}, or more')
     if batch.segments is not None:
         raise ValueError('segments: entropy is matched over whole windows, without documents apart')
-    sizes_B = _prompt_sizes(batch)
+    sizes_B = None
+    if batch.weights is not None:
+        # A prompt ends at the token that predicts its first target of weight above 0.
+        counts_BT = batch.weights > 0
+        sizes_B = jnp.argmax(counts_BT, axis=-1) + 1
+        sizes_B = jnp.where(jnp.any(counts_BT, axis=-1), sizes_B, counts_BT.shape[-1])
     layers, heads = lam_of(variables).shape[:2]
     base = dataclasses.replace(config, lam=lam.Constant())
     wanted_LN = _late_entropy(
@@ -68,16 +73,6 @@ def head_gaps(
     )
     found_LN = _late_entropy(config, variables, batch.tokens, sizes_B)
     return found_LN - jax.lax.stop_gradient(wanted_LN)
-
-
-def _prompt_sizes(batch: Batch) -> jax.Array | None:
-    """Tokens of each row up to the one that predicts its first target of weight above 0, int32 [B]:
-    all of a row without such a target. None for a batch without weights."""
-    if batch.weights is None:
-        return None
-    counts_BT = batch.weights > 0
-    size_B = jnp.argmax(counts_BT, axis=-1) + 1
-    return jnp.where(jnp.any(counts_BT, axis=-1), size_B, counts_BT.shape[-1])
 
 
 def _late_entropy(

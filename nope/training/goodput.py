@@ -23,9 +23,9 @@ NAME = 'goodput.json'
 class Goodput:
     """Seconds by activity over all attempts at a run or an evaluation, in its `goodput.json`.
 
-    start: restoring and everything else before the first step; compile: the first step of each
-    length, and the first monitored one; data: waiting for examples; step; checkpoint: the time that
-    a save blocks the steps; evaluation; and `other`, the rest. Steps that an attempt repeats count
+    Before the first step all is `start`. The first step of each length, and the first monitored
+    one, is `compile`. Waiting for examples is `data`. A save that blocks the steps is `checkpoint`.
+    Then there are `step`, `evaluation`, and `other`, the rest. Steps that an attempt repeats count
     again; time after the last checkpoint before a kill does not count. A `with` block writes the
     file at its end.
     """

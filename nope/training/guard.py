@@ -26,8 +26,8 @@ class GuardState(NamedTuple):
 
 
 def is_bad(state: Any, loss: jax.Array, grad_norm: jax.Array, spike: float | None) -> jax.Array:
-    """True, as a bool array, for a step with a loss or gradient norm that is not finite, or with a
-    loss `spike` standard deviations above the running mean. spike: None for no such bound; else
+    """Whether a step is bad, a bool array. Its loss or gradient norm is not finite, or its loss is
+    `spike` standard deviations above the running mean. Without `spike` there is no such bound; else
     `state` is a `GuardState`."""
     bad = ~(jnp.isfinite(loss) & jnp.isfinite(grad_norm))
     if spike is None:

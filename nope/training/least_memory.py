@@ -35,8 +35,8 @@ def least_bytes(model: ModelConfig, config: TrainConfig, compute: Compute, mesh:
 def check_memory(
     model: ModelConfig, config: TrainConfig, compute: Compute, mesh: Mesh, section: str = 'train'
 ) -> None:
-    """ValueError, naming the batch of `section` and the model, where the devices of the mesh cannot
-    hold what a step needs at least."""
+    """ValueError, naming the batch of `section` and the model, if a step needs more than the
+    devices of the mesh hold."""
     least = least_bytes(model, config, compute, mesh)
     there = hardware.memory_of(mesh.local_devices[0])
     if least > there:

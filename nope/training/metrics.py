@@ -84,7 +84,7 @@ class _EventFile:
     """TensorBoard's file of a folder, written by the thread that has the values: the library's own
     thread would end at the first error of the disk, and who fills its queue would wait for ever.
 
-    purge_step: the first step of which TensorBoard forgets what earlier files have.
+    purge_step: TensorBoard forgets earlier files from this step on.
     """
 
     def __init__(self, folder: pathlib.Path, purge_step: int) -> None:

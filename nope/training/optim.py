@@ -108,8 +108,8 @@ class OptimizerConfig:
 
     @property
     def guarded(self) -> bool:
-        """True where the optimizer's state includes the bad-step guard, which skipping and spike
-        detection need."""
+        """Whether the optimizer's state includes the bad-step guard. Skipping and spike detection
+        need it."""
         return self.on_bad == SKIP or self.spike is not None
 
 

@@ -52,8 +52,8 @@ def fresh_state(
 ) -> tuple[TrainState, Variables]:
     """Step 0 and the frozen variables.
 
-    What trains is copied, since a training step donates its state; what is frozen is not. The
-    optimizer's moments lie where their variables do, the counters on every device.
+    Trained arrays are copied, since a step donates its state. Frozen ones are not. The optimizer's
+    moments lie where their variables do, the counters on every device.
     """
     trained, frozen = optim.split(variables, optimizer.trains)
     # Not under jit: there the moments are zeros that depend on nothing, and get replicated.

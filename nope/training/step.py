@@ -55,13 +55,16 @@ def make_step(config: ModelConfig, optimizer: optim.OptimizerConfig) -> Step:
 
     frozen: the collection that does not train, {'params': ...} or {'lam': ...}, or {} where all
     does. A > 1 accumulates gradients over A micro-batches. Gradients are taken for what trains and
-    for nothing else. metrics: loss (nats per token, the weighted mean over the batch; nats^2 where
-    the optimizer has an `entropy_length`), grad_norm (before clipping), learning_rate, float32
-    scalars; bad, whether the step is one (`nope.training.guard`). Where all weights are 0, so are
-    the loss and the gradients. seed: uint32 scalar if the step drops (`drops`). Its masks follow
-    the seed, the number of the step and the number of a row in the whole batch.
+    for nothing else. Metrics are float32 scalars: loss, grad_norm (before clipping), learning_rate;
+    and bad (`nope.training.guard`). The loss is the weighted mean over the batch in nats per token
+    (nats^2 with an `entropy_length`). Where all weights are 0, so are the loss and the gradients.
+    seed: uint32 scalar if the step drops (`drops`). Its masks follow the seed, the number of the
+    step and the number of a row in the whole batch.
     """
-    config = _sparing(config, optimizer)
+    if optimizer.trains == 'lam' and config.unroll is not None and config.remat == 'none':
+        # No gradient of a weight needs norms and the MLP's gate: a search, a loop over layers of
+        # which nothing else is recomputed, recomputes them. They would hold a third of its memory.
+        config = dataclasses.replace(config, remat='elementwise')
     transform = optax.with_extra_args_support(optim.make_optimizer(optimizer))
     schedule = optim.learning_rate(optimizer)
 
@@ -133,15 +136,6 @@ def drops(config: ModelConfig, optimizer: optim.OptimizerConfig) -> bool:
     """Whether a step of the model has dropout: where the weights train, not where lambda or the
     positions alone do."""
     return config.drops and optimizer.trains in ('params', 'all')
-
-
-def _sparing(config: ModelConfig, optimizer: optim.OptimizerConfig) -> ModelConfig:
-    """The model as a search runs it: a loop over layers, of which nothing else is recomputed,
-    recomputes norms and the MLP's gate. No gradient of a weight needs these arrays, and a third of
-    a search's memory would hold them."""
-    if optimizer.trains == 'lam' and config.unroll is not None and config.remat == 'none':
-        return dataclasses.replace(config, remat='elementwise')
-    return config
 
 
 def _accumulate(

@@ -148,9 +148,9 @@ def _jitted_step(
 def attention_metrics(config: ModelConfig, variables: Variables, batch: Batch) -> Metrics:
     """Attention of every layer on the first micro-batch of a batch [A, B / A, T], float32 [L] each.
 
-    entropy: mean over rows, heads and positions, nats. max_logit: the largest logit of any query
-    and key that it sees; one that grows from look to look precedes a loss that diverges. Targets
-    and weights of the batch are not used: what fills it up counts too.
+    entropy: mean over rows, heads and positions, nats. max_logit: the largest visible logit. Its
+    growth precedes a loss that diverges. Targets and weights of the batch are not used: what fills
+    it up counts too.
     """
     micro: Batch = jax.tree.map(lambda array: array[0], batch)
     output = apply(

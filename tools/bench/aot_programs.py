@@ -92,29 +92,24 @@ def longest(programs: Mapping[tuple[Program, Mesh], str]) -> dict[tuple[Program,
     differ in lengths, batch, and numbers of a RoPE scaling, a schedule or a decoder."""
     found: dict[Any, tuple[Program, Mesh]] = {}
     for program, mesh in programs:
-        kind = _kind(program), mesh
+        changes: dict[str, Any] = {'length': 0, 'batch': 0}
+        position, scaling = program.model.position, None
+        if isinstance(position, Rotary):
+            scaling = type(position.scaling)
+            unscaled = dataclasses.replace(position, scaling=Unscaled())
+            changes['model'] = dataclasses.replace(program.model, position=unscaled)
+        if isinstance(program, Step):
+            changes['accumulate'] = None
+            changes['optimizer'] = dataclasses.replace(program.optimizer, **SCHEDULE)
+        if isinstance(program, Continuing):
+            options = program.options
+            changes['options'] = Options(
+                1, beams=options.beams, temperature=options.temperature, top_k=options.top_k
+            )
+        kind = dataclasses.replace(program, **changes), scaling, mesh
         if kind not in found or _reach(program) > _reach(found[kind][0]):
             found[kind] = program, mesh
     return {key: programs[key] for key in found.values()}
-
-
-def _kind(program: Program) -> Any:
-    """Key of programs that differ in shape and numbers alone."""
-    changes: dict[str, Any] = {'length': 0, 'batch': 0}
-    position, scaling = program.model.position, None
-    if isinstance(position, Rotary):
-        scaling = type(position.scaling)
-        unscaled = dataclasses.replace(position, scaling=Unscaled())
-        changes['model'] = dataclasses.replace(program.model, position=unscaled)
-    if isinstance(program, Step):
-        changes['accumulate'] = None
-        changes['optimizer'] = dataclasses.replace(program.optimizer, **SCHEDULE)
-    if isinstance(program, Continuing):
-        options = program.options
-        changes['options'] = Options(
-            1, beams=options.beams, temperature=options.temperature, top_k=options.top_k
-        )
-    return dataclasses.replace(program, **changes), scaling
 
 
 def _reach(program: Program) -> int:

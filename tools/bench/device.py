@@ -133,7 +133,14 @@ def _right(backends: Sequence[str], dry: bool) -> Iterator[Command]:
 
 
 def _fast(backends: Sequence[str], dry: bool) -> Iterator[Command]:
-    for other, names in _together(backends).items():
+    # Each is timed next to the library in a process: after an illegal address nothing else runs.
+    together = {backends[0]: tuple(backends)}
+    if 'library' in backends:
+        alone = [name for name in backends if name != 'library']
+        if 'mosaic_gpu' in backends:
+            alone.append(CONTROL)
+        together = {name: ('library', name) for name in alone}
+    for other, names in together.items():
         bench = (*BENCH, 'attention', *_each('--implementation', names))
         if dry:
             size = ('--set', 'model', '--case', 'tiny_train', '--seconds', '0.1', '--budget', '20')
@@ -147,17 +154,6 @@ def _fast(backends: Sequence[str], dry: bool) -> Iterator[Command]:
     if not dry:
         tune = (*BENCH, 'tune', '--seconds', '130', '--folder', '{out}')
         yield Command('blocks', tune, 160)
-
-
-def _together(backends: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Backends that are timed in one process, by the name of one: each next to the library. After
-    an illegal address nothing else runs in a process."""
-    if 'library' not in backends:
-        return {backends[0]: tuple(backends)}
-    alone = [name for name in backends if name != 'library']
-    if 'mosaic_gpu' in backends:
-        alone.append(CONTROL)
-    return {name: ('library', name) for name in alone}
 
 
 def _models(backends: Sequence[str], dry: bool) -> Iterator[Command]:

@@ -19,7 +19,7 @@ from jax.sharding import Mesh
 
 from nope import interop
 from nope.data import DataConfig
-from nope.data.documents import Documents, open_documents
+from nope.data.documents import open_documents
 from nope.data.sources import Text
 from nope.data.templates import KEYS, PAPER
 from nope.evals import passkey, sliding
@@ -129,8 +129,14 @@ def cases(sizes: Sizes) -> dict[str, Callable[[Subject], Comparison]]:
 
 def perplexity(subject: Subject, sizes: Sizes) -> Comparison:
     """Sliding windows. Tokens are those that are read, not the fewer that are scored."""
-    documents = _random_document(subject.folder, sizes.window + sizes.stride * sizes.windows)
     budget = sizes.stride * sizes.windows
+    rng = np.random.default_rng(1)
+    text = rng.integers(32, 127, sizes.window + budget).astype(np.uint8).tobytes()
+    for split in ('train', 'test'):
+        (subject.folder / 'text' / split).mkdir(parents=True)
+        (subject.folder / 'text' / split / 'one.txt').write_bytes(text)
+    source = DataConfig((Text(str(subject.folder / 'text')),))
+    documents = open_documents(source, split='test', cache=subject.folder, bos=True)
     plan = sliding.plan(documents.lengths, sizes.window, stride=sizes.stride, budget=budget)
 
     def run() -> float:
@@ -243,15 +249,6 @@ def _rate(tokens: int) -> Callable[[Seconds], dict[str, float]]:
         return {'seconds': seconds[WHOLE], 'tokens_per_second': tokens / seconds[WHOLE]}
 
     return figures
-
-
-def _random_document(folder: pathlib.Path, tokens: int) -> Documents:
-    text = np.random.default_rng(1).integers(32, 127, tokens).astype(np.uint8).tobytes()
-    for split in ('train', 'test'):
-        (folder / 'text' / split).mkdir(parents=True)
-        (folder / 'text' / split / 'one.txt').write_bytes(text)
-    config = DataConfig((Text(str(folder / 'text')),))
-    return open_documents(config, split='test', cache=folder, bos=True)
 
 
 class Words:

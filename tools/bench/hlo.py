@@ -50,7 +50,16 @@ class CompiledText:
                 name = 'reduce-scatter of a whole'
             channel = _CHANNEL.search(rest)
             key = channel[1] if channel else f'without channel {len(found)}'
-            size = times * _received(name, shape, rest)
+            # An asynchronous start has the operand in its shape as well: the largest part is whole.
+            size = max((_bytes(piece) for piece in _SHAPE_TEXT.findall(shape)), default=0.0)
+            if name not in ('collective-permute', 'collective-broadcast'):
+                # In a ring of n a gather brings (n - 1) / n of its result, a scatter as much of
+                # what it reduces, of which its shape is a part, a reduction both.
+                parts = _group_size(rest)
+                size *= (parts or 1) if name == 'reduce-scatter' else 1
+                size *= (parts - 1) / parts if parts else 1.0
+                size *= 2 if name == 'all-reduce' else 1
+            size *= times
             found[key] = max(found.get(key, (name, 0.0)), (name, size), key=lambda pair: pair[1])
         total: collections.defaultdict[str, float] = collections.defaultdict(float)
         for name, size in found.values():
@@ -126,20 +135,6 @@ def _called(rest: str) -> list[str]:
     return [
         name.strip().lstrip('%') for names in _CALLED.findall(rest) for name in names.split(',')
     ]
-
-
-def _received(name: str, shape: str, rest: str) -> float:
-    """Bytes that come from other devices. In a ring of n a gather brings (n - 1) / n of its result,
-    a scatter as much of what it reduces, a reduction both."""
-    parts = _group_size(rest)
-    # An asynchronous start has the operand in its shape as well: the largest part is the whole.
-    whole = max((_bytes(piece) for piece in _SHAPE_TEXT.findall(shape)), default=0.0)
-    if name in ('collective-permute', 'collective-broadcast'):
-        return whole
-    if name == 'reduce-scatter':  # its shape is a part
-        whole *= parts or 1
-    share = (parts - 1) / parts if parts else 1.0
-    return whole * share * (2 if name == 'all-reduce' else 1)
 
 
 _SHAPE_TEXT = re.compile(r'[a-z]\w*\[[\d,]*\]')

@@ -72,24 +72,23 @@ class Workload:
         return self.batch * self.length
 
 
-def _evaluate(length: int) -> Workload:
-    """The peer's entropy needs eager attention's [N, T, T]: beyond 4k that is gigabytes."""
-    return Workload(
-        f'evaluate_{length // 1024}k',
-        LOOPED,
-        length,
-        batch=1,
-        ours=(LOSS_AND_ENTROPY, LOSS),
-        peers=(LOSS, LOSS_AND_ENTROPY) if length <= 4096 else (LOSS,),
-        quick=length == 1024,
-    )
-
-
 CASES = (
     Workload('pretrain_4x128', SMALL, 64, 32, (FULL_STEP,), (FULL_STEP,), quick=True),
     Workload('pretrain_8x512', MIDDLE, 512, 4, (FULL_STEP,), (FULL_STEP,)),
     Workload('search_8x512_2k', LOOPED, 2048, 1, (HEAD_SCALE, FULL_STEP), (HEAD_SCALE, FULL_STEP)),
-    *(_evaluate(1024 * k) for k in (1, 2, 4, 8, 16)),
+    # The peer's entropy needs eager attention's [N, T, T]: beyond 4k that is gigabytes.
+    *(
+        Workload(
+            f'evaluate_{k}k',
+            LOOPED,
+            1024 * k,
+            1,
+            (LOSS_AND_ENTROPY, LOSS),
+            (LOSS, LOSS_AND_ENTROPY) if k <= 4 else (LOSS,),
+            quick=k == 1,
+        )
+        for k in (1, 2, 4, 8, 16)
+    ),
     Workload('search_4x256_16k', LONG, 16_384, 1, (HEAD_SCALE,)),
 )
 

@@ -14,8 +14,8 @@ import jax.numpy as jnp
 
 
 class Bias(abc.ABC):
-    """Bias by distance, one function for each head: a product q . k becomes q . k + m, or a q . k
-    + m where the bias also `multiplies`. Every subclass is a frozen dataclass and a pytree, whose
+    """Bias by distance, one function for each head. A product q . k becomes q . k + m. A bias that
+    also `multiplies` makes it a q . k + m. Every subclass is a frozen dataclass and a pytree, whose
     arrays have the heads as their last axis; parameters of 0 leave the products as they are."""
 
     @property

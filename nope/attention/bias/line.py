@@ -21,29 +21,21 @@ def toeplitz(line: jax.Array, queries: int) -> jax.Array:
     Each row is the one before it moved by one. Linear, and its transpose sums over diagonals. The
     same numbers on every device, by what it copies fast.
     """
-    reverse = line[..., ::-1]
-    return (_by_row if target_device()[0] == 'cpu' else _by_reshape)(reverse, queries)
+    reverse, size = line[..., ::-1], line.shape[-1]
+    keys = size - queries + 1
+    if target_device()[0] == 'cpu':  # one slice a row
 
+        def row(t: jax.Array) -> jax.Array:
+            return lax.dynamic_slice_in_dim(reverse, queries - 1 - t, keys, axis=-1)
 
-def _by_row(reverse: jax.Array, queries: int) -> jax.Array:
-    """One slice a row."""
-    keys = reverse.shape[-1] - queries + 1
-
-    def row(t: jax.Array) -> jax.Array:
-        return lax.dynamic_slice_in_dim(reverse, queries - 1 - t, keys, axis=-1)
-
-    return jax.vmap(row, out_axes=-2)(jnp.arange(queries))
-
-
-def _by_reshape(reverse: jax.Array, queries: int) -> jax.Array:
-    """Copies and a reshape, no gather, and no scatter in the transpose."""
-    size = reverse.shape[-1]
-    # One more entry, so that rows of `size` numbers start one later each time around.
+        return jax.vmap(row, out_axes=-2)(jnp.arange(queries))
+    # Copies and a reshape, no gather, and no scatter in the transpose. One more entry, so that rows
+    # of `size` numbers start one later each time around.
     turned = jnp.concatenate([reverse, jnp.zeros_like(reverse[..., :1])], axis=-1)
     turned = jnp.roll(turned, 1 - queries, axis=-1)
     flat = jnp.tile(turned, (1,) * (reverse.ndim - 1) + (queries,))
     rows = flat[..., : queries * size].reshape(*reverse.shape[:-1], queries, size)
-    return rows[..., : size - queries + 1]
+    return rows[..., :keys]
 
 
 def as_array(bias: Bias, queries: int, keys: int, offset: int | jax.Array | None) -> jax.Array:

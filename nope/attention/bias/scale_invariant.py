@@ -18,8 +18,8 @@ from nope.attention.bias.base import Bias, check_by_head, precise
 class ScaleInvariantBias(Bias):
     """a_t q . k + m_t at distance t, with a_t^2 = 1 + 2 strength_n ln(t / tau + 1) and
     m_t = 1 - a_t^2 (Anson et al., 2025, arXiv:2505.17083, equations 16a and 16b under
-    a_0 = 1 and m_0 = 0): of standard normal products, the expected weight of the keys from t to
-    c t is the same for every t.
+    a_0 = 1 and m_0 = 0): under standard normal products each stretch of keys from t to c t has the
+    same expected weight.
 
     strengths_N: float, [N], 0 or more; 1 in the paper. tau: tokens, above 0.
     """

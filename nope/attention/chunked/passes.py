@@ -23,8 +23,8 @@ class Segments(NamedTuple):
 
 
 class BlockRules(NamedTuple):
-    """Arrays that say who sees whom, and how much: ids, the position of query 0 (None: 0), and the
-    key bias by key/value head and head of its group."""
+    """Arrays of the mask and the key bias, which is by key/value head and head of its group.
+    offset: position of query 0, None for 0."""
 
     segments: Segments | None
     offset: jax.Array | None
@@ -32,8 +32,8 @@ class BlockRules(NamedTuple):
 
 
 class Lines(NamedTuple):
-    """Numbers by distance for each head, in the order of `distances`, or None: what is added to
-    the products, and what multiplies them."""
+    """Numbers by distance for each head, in the order of `distances`: a term and a factor of the
+    products. None for neither."""
 
     bias_KGD: jax.Array | None
     factors_KGD: jax.Array | None
@@ -212,21 +212,6 @@ def _join(plan: BlockPlan, sums: _Sums, s_BKRS: jax.Array, v_BKSH: jax.Array) ->
     )
 
 
-def _finish(sums: _Sums, dtype: jax.typing.DTypeLike, max_logit: bool) -> Result:
-    seen_BKR = sums.norm_BKR > 0
-    norm_BKR = jnp.where(seen_BKR, sums.norm_BKR, 1.0)
-    log_norm_BKR = jnp.log(norm_BKR)
-    entropy_BKR = None
-    if sums.entropy_BKR is not None:
-        entropy_BKR = log_norm_BKR - sums.entropy_BKR / norm_BKR
-    return Result(
-        (sums.out_BKRH / norm_BKR[..., None]).astype(dtype),
-        jnp.where(seen_BKR, sums.maximum_BKR + log_norm_BKR, -jnp.inf),
-        entropy_BKR,
-        jnp.where(seen_BKR, sums.maximum_BKR, -jnp.inf) if max_logit else None,
-    )
-
-
 def forward(
     plan: BlockPlan,
     q_CBKRH: jax.Array,
@@ -251,7 +236,19 @@ def forward(
         s_BKRS = logits(last, cut=True)
         maximum_BKR = jnp.maximum(jnp.max(s_BKRS, axis=-1), FLOOR)
         sums = _block_sums(plan, s_BKRS, _at(v_DBKSH, last), maximum_BKR)
-        return carry, _finish(_visit(plan, seen, step, sums), q_BKRH.dtype, max_logit)
+        sums = _visit(plan, seen, step, sums)
+        any_BKR = sums.norm_BKR > 0
+        norm_BKR = jnp.where(any_BKR, sums.norm_BKR, 1.0)
+        log_norm_BKR = jnp.log(norm_BKR)
+        entropy_BKR = None
+        if sums.entropy_BKR is not None:
+            entropy_BKR = log_norm_BKR - sums.entropy_BKR / norm_BKR
+        return carry, Result(
+            (sums.out_BKRH / norm_BKR[..., None]).astype(q_BKRH.dtype),
+            jnp.where(any_BKR, sums.maximum_BKR + log_norm_BKR, -jnp.inf),
+            entropy_BKR,
+            jnp.where(any_BKR, sums.maximum_BKR, -jnp.inf) if max_logit else None,
+        )
 
     return _scan_blocks(attend_block, None, q_CBKRH)[1]
 

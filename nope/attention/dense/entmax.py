@@ -15,8 +15,8 @@ def entmax(logits: jax.Array, seen: jax.Array) -> tuple[jax.Array, jax.Array, ja
         a_j = max(s_j / 2 - tau, 0)^2, with tau such that sum_j a_j = 1
 
     Far keys get the weight 0 and not a small one. The log of the sum is 0. A row that sees nothing
-    has weights 0, the log minus infinity, and entropy 0, and no NaN in gradients. float32, or
-    float64 for such logits; logits beyond 2 below the largest of a row have weight 0.
+    has weights 0, the log minus infinity, and entropy 0, and no NaN in gradients. Logits beyond 2
+    below the largest of a row have weight 0. Float64 logits give float64, others float32.
     """
     weights = _entmax(logits, seen)
     any_seen = jnp.any(seen, axis=-1)
@@ -40,10 +40,9 @@ def _entmax(logits: jax.Array, seen: jax.Array) -> jax.Array:
 def _threshold(halves: jax.Array) -> jax.Array:
     """tau, [..., 1], of rows whose largest entry is 0; any number for rows without.
 
-    Newton's method on n(tau) = ||max(z - tau, 0)|| - 1 from tau = -1: n is convex and falls, so
-    that steps from the left never pass its zero. It is nearly straight, so that few steps are
-    needed. Sorting finds the same number in 20 times the time. A row stops by itself: no other one
-    changes it.
+    Newton's method on n(tau) = ||max(z - tau, 0)|| - 1 starts at tau = -1. n is convex and falls:
+    steps from the left never pass its zero. It is nearly straight: few steps are needed. Sorting
+    finds the same number in 20 times the time. A row stops by itself: no other one changes it.
     """
     slack = 4 * jnp.finfo(halves.dtype).eps
 

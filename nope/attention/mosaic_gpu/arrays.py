@@ -11,10 +11,9 @@ from nope.attention.flash import Operands
 
 
 class Arrays(NamedTuple):
-    """Inputs that all kernels of a call have, by the names of a kernel's references: q [B, T, N, H]
-    and k, v [B, S, K, H] with lengths that are multiples of a tile; key_bias, float32 [B, N, S];
-    slopes, float32 [N]; segment ids [B, T] and [B, S]; offset, int32 [1], where it is not static.
-    None for those that the call does not have."""
+    """Inputs that all kernels of a call have, by the names of a kernel's references. The lengths of
+    q, k and v are multiples of a tile. A key bias is float32 [B, N, S]. An offset is int32 [1]
+    where it is not static. None for those that the call does not have."""
 
     q: jax.Array
     k: jax.Array

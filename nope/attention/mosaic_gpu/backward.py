@@ -16,8 +16,8 @@ from nope.attention.mosaic_gpu.parts import LN2, LOG2E, HopperRefs, HopperShape,
 
 
 def stack_rows(rows: Rows, queries: int, *, biased: bool) -> jax.Array:
-    """float32 [B, N, R, queries]: lse / ln 2, -c and, where something pulls on the entropy,
-    dH ln 2; of queries beyond the end 0, and such an lse that no `biased` key has weight there."""
+    """float32 [B, N, R, queries]: lse / ln 2, -c and dH ln 2 for a pull on the entropy. Queries
+    beyond the end have 0, and an lse under which no `biased` key has weight."""
     stacked = [rows.lse_BNT * LOG2E, -rows.c_BNT]
     if rows.d_entropy_BNT is not None:
         stacked.append(rows.d_entropy_BNT * LN2)
@@ -27,13 +27,13 @@ def stack_rows(rows: Rows, queries: int, *, biased: bool) -> jax.Array:
 
 
 def two_products(shape, q, k, d_out, v, rows, score, use, *, apart):
-    """Logits and dP of a pair of blocks, as use(P, ds): the weights, and a function of n that waits
-    for dP, but not for the last n products that have begun since, and gives ds.
+    """Logits and dP of a pair of blocks, as use(P, ds). ds is a function of n: it waits for dP, but
+    not for the last n products begun since.
 
     rows(): numbers of `stack_rows`, spread over a block, read while the first product runs.
-    score(logits): these with what the call adds to them, and the mask or None. apart: dP is begun
-    when the logits are there and the entropy's part is in its sum, so that neither they nor the
-    numbers need registers by then."""
+    score(logits): these with what the call adds to them, and the mask or None. apart: dP begins
+    after the logits, with the entropy's part in its sum. They and the numbers need no registers by
+    then."""
 
     def second(logits):
         scored = score(logits(0)) if apart else None

@@ -35,9 +35,8 @@ _FEW_ROWS = 64
 @dataclasses.dataclass(frozen=True)
 class MosaicGpu:
     """interpret: run the kernels in JAX's interpreter on any device, with their threads, copies and
-    barriers; two that use the same memory without waiting for each other are an error there.
-    blocks: of kernels by name ('forward', 'd_q', 'd_kv'); the others take those measured on the
-    device, if any, or guesses."""
+    barriers. Races for memory are an error there. blocks: of kernels by name ('forward', 'd_q',
+    'd_kv'). The others take those measured on the device, if any, or guesses."""
 
     by_slope: ClassVar[bool] = True
 
@@ -118,7 +117,12 @@ def _left_out(slopes_N: jax.Array, queries: int) -> jax.Array:
 def _unsupported(call: Call) -> str | None:
     if call.platform != 'gpu' or not re.search(r'\bG?H\d', call.device_kind):
         return f'the device is {call.device_kind} and not a Hopper GPU (H100, H200 and their kin)'
-    return _miscompiled(call) or unsupported_anywhere(call)
+    version = _cuda_version()
+    if call.causal and 12080 <= version < 12091:  # JAX refuses its own causal kernel there
+        return (
+            f'ptxas of CUDA {version} miscompiles causal masks; accepted: before 12.8, from 12.9.1'
+        )
+    return unsupported_anywhere(call)
 
 
 def _outdone(call: Call) -> str | None:
@@ -158,16 +162,6 @@ def _missing() -> str | None:
         return (
             f'the Mosaic GPU of JAX {jax.__version__} waits for all products at once; accepted: '
             '0.9.2 and later'
-        )
-    return None
-
-
-def _miscompiled(call: Call) -> str | None:
-    """JAX refuses its own causal kernel under the assembler of these versions."""
-    version = _cuda_version()
-    if call.causal and 12080 <= version < 12091:
-        return (
-            f'ptxas of CUDA {version} miscompiles causal masks; accepted: before 12.8, from 12.9.1'
         )
     return None
 

@@ -2,8 +2,8 @@
 
 It computes s^T and dP^T, so that P^T and ds^T are operands of the products dk = ds^T q and dv = P^T
 dout as they lie in the registers. It runs through all query heads of a group, and so writes the
-gradient of a key once. Where that makes too few programs, several share a group. Their gradients
-are added afterwards, in float32 and always in the same order. Products run while their warpgroup
+gradient of a key once. Several programs share a group if there are too few. Their gradients are
+added afterwards, in float32 and always in the same order. Products run while their warpgroup
 computes: dP while it takes exponentials, dv while it makes ds.
 """
 

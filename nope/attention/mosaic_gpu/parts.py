@@ -252,9 +252,9 @@ def by_column(x: jax.Array, size: tuple[int, ...]) -> jax.Array:
 def with_alibi(
     key_bias: jax.Array | None, slope: jax.Array, keys: int, from_tile: jax.Array, layout: Any
 ) -> jax.Array:
-    """[keys], of a block's keys: the slope times the distance from the first query of the tile to
-    each, of which the first is `from_tile` ahead, and a key bias where there is one. From there and
-    not from each query, so that it is one number a key; all logits of a row lack the same."""
+    """[keys]: the slope times the distance from the first query of the tile to each key of a block,
+    and a key bias where there is one. The first key is `from_tile` ahead. So each key has one
+    number, and all logits of a row lack the same."""
     alibi = slope * (_float_iota(keys, layout) + from_tile.astype(jnp.float32))
     return alibi if key_bias is None else key_bias + alibi
 
@@ -267,8 +267,8 @@ def biased(
     slope: jax.Array | None,
     from_tile: Callable[[], jax.Array],
 ) -> jax.Array:
-    """Logits of a block whose keys are its columns, with the key bias of a slot and ALiBi's, where
-    the call has them. from_tile: as in `with_alibi`, asked for only there."""
+    """Logits of a block, keys in columns, with the key bias of a slot and ALiBi's. from_tile: as in
+    `with_alibi`, asked for only there."""
     bias_S = load_slot(shape, bias_smem, slot)
     if slope is not None:
         bias_S = with_alibi(bias_S, slope, logits.shape[1], from_tile(), BY_COLUMN)

@@ -10,9 +10,8 @@ CORE_KIB = 227  # of shared memory that a program can have
 
 
 class HopperBlocks(NamedTuple):
-    """step: keys that a step of a kernel works on, for the gradients of k and v queries; 64 or 128.
-    memory: KiB of a core's shared memory for the buffers of q, k, v and dout, which decide how
-    many pairs there are, two at least."""
+    """step: keys of a step of a kernel (in the gradients of k and v: queries), 64 or 128. memory:
+    KiB of a core's shared memory for buffers of q, k, v and dout, two pairs at least."""
 
     step: int
     memory: int

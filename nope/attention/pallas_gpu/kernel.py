@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import operator
 from typing import Any, ClassVar
 
 import jax
@@ -107,10 +108,24 @@ class PallasGpu:
         T, N, H = operands.q_BTNH.shape[1:]
         S, K = operands.k_BSKH.shape[1:3]
         G = N // K
-        if G > 1 and T * G <= _FOLDED_ROWS:
-            problem = Problem(rules, T * G, S, H, group=1, fold=G, float32=self._float32)
-            return _unfold(self._forward(problem, _fold(operands)), G)
-        return self._forward(Problem(rules, T, S, H, group=G, float32=self._float32), operands)
+        if G == 1 or T * G > _FOLDED_ROWS:
+            return self._forward(Problem(rules, T, S, H, group=G, float32=self._float32), operands)
+        # The heads of a group as rows: [B, T, K G, H] -> [B, T G, K, H], and back.
+        q_BTKGH = operands.q_BTNH.reshape(-1, T, K, G, H)
+        q_ids_BT = operands.q_ids_BT
+        if q_ids_BT is not None:
+            q_ids_BT = jnp.repeat(q_ids_BT, G, axis=1)
+        folded = operands._replace(
+            q_BTNH=q_BTKGH.swapaxes(2, 3).reshape(-1, T * G, K, H), q_ids_BT=q_ids_BT
+        )
+        problem = Problem(rules, T * G, S, H, group=1, fold=G, float32=self._float32)
+        out_BRKH, *by_row = self._forward(problem, folded)
+
+        def by_head(x_BKR: jax.Array) -> jax.Array:
+            return x_BKR.reshape(-1, K, T, G).swapaxes(2, 3).reshape(-1, N, T)
+
+        out_BTNH = out_BRKH.reshape(-1, T, G, K, H).swapaxes(2, 3).reshape(-1, T, N, H)
+        return AttentionOutput(out_BTNH, *jax.tree.map(by_head, by_row))
 
     def _forward(self, problem: Problem, operands: Operands) -> AttentionOutput:
         B, T, N, _ = operands.q_BTNH.shape
@@ -118,7 +133,9 @@ class PallasGpu:
         refs = _refs(problem, operands)
         blocks = self._blocks('forward', problem, refs)
         q_blocks, k_blocks = counts(problem, blocks)
-        parts = _parts(B * N, k_blocks) if q_blocks == 1 else 1
+        parts = 1  # of the keys, a power of two
+        while q_blocks == 1 and B * N * parts < _PROGRAMS and k_blocks >= 2 * parts * _KEY_BLOCKS:
+            parts *= 2
         spec = by_query(problem, blocks)
         part_dtype = dtype if parts == 1 else jnp.float32
         shapes = [
@@ -142,7 +159,16 @@ class PallasGpu:
         )
         out, lse, *more = result
         entropy = more.pop(0) if problem.rules.entropy else None
-        return _join(AttentionOutput(out, lse, entropy, *more), dtype)
+        # Halves of the parts are joined with each other, parts being more batch.
+        joined = jax.tree.map(
+            lambda x: x.reshape(parts * B, *x.shape[2:]), AttentionOutput(out, lse, entropy, *more)
+        )
+        size = parts
+        while size > 1:
+            size //= 2
+            halves = slice(size * B), slice(size * B, None)
+            joined = combine(*(jax.tree.map(operator.itemgetter(x), joined) for x in halves))
+        return joined._replace(out=joined.out.astype(dtype))
 
     def backward(
         self, rules: Rules, operands: Operands, rows: Rows, *, wanted: Wanted
@@ -205,8 +231,16 @@ class PallasGpu:
         """[N, T + S - 1] of the line, and of the factors where there are any."""
         N = refs.q.shape[2]
         blocks = self._blocks('d_line', problem, refs)
-        first, last = _diagonals(problem, blocks)
-        side = blocks.keys
+        rules, side = problem.rules, blocks.keys
+        q_blocks, k_blocks = counts(problem, blocks)
+        # Block diagonals, those left out that a rule hides.
+        first, last = 1 - k_blocks, q_blocks - 1
+        if rules.offset is not None and rules.ahead is not None:
+            # Distances on diagonal d end at offset + d side + side - 1.
+            first = max(first, -((rules.ahead + rules.offset + side - 1) // side))
+        if rules.offset is not None and rules.behind is not None:
+            last = min(last, (rules.behind - rules.offset + side - 1) // side)
+        last = max(first, last)
         lines = 1 if refs.factors is None else 2
         d_lines_NDTS = self._call(
             functools.partial(programs.d_line_kernel, problem, blocks, first),
@@ -221,7 +255,19 @@ class PallasGpu:
 
     def _blocks(self, kernel: str, problem: Problem, refs: Refs) -> Blocks:
         """No longer than the arrays."""
-        blocks = dict(self.blocks).get(kernel) or _from_tables(kernel, problem, refs)
+        blocks = dict(self.blocks).get(kernel)
+        if blocks is None:
+            itemsize, H = refs.q.dtype.itemsize, problem.head_dim
+            table = _BLOCKS[itemsize]
+            gathered = refs.line is not None or (refs.key_bias is not None and problem.fold > 1)
+            if gathered and itemsize == 2:
+                table = table | _BIASED_BLOCKS
+            if refs.factors is not None:
+                table = table | _FACTORED_BLOCKS[itemsize]
+            blocks = table[kernel][(H > 64) + (H > 128)]
+            found = block_sizes.measured('pallas_gpu', kernel, itemsize, H)
+            if found is not None and refs.line is None and refs.key_bias is None:
+                blocks = Blocks(*found)
         if kernel == 'd_line':
             return blocks
         queries = min(blocks.queries, max(16, pl.next_power_of_2(problem.queries)))
@@ -255,72 +301,6 @@ class PallasGpu:
         )(refs)
 
 
-def _from_tables(kernel: str, problem: Problem, refs: Refs) -> Blocks:
-    itemsize = refs.q.dtype.itemsize
-    table = _BLOCKS[itemsize]
-    gathered = refs.line is not None or (refs.key_bias is not None and problem.fold > 1)
-    if gathered and itemsize == 2:
-        table = table | _BIASED_BLOCKS
-    if refs.factors is not None:
-        table = table | _FACTORED_BLOCKS[itemsize]
-    found = block_sizes.measured('pallas_gpu', kernel, itemsize, problem.head_dim)
-    if found is not None and refs.line is None and refs.key_bias is None:
-        return Blocks(*found)
-    return table[kernel][(problem.head_dim > 64) + (problem.head_dim > 128)]
-
-
-def _parts(programs: int, k_blocks: int) -> int:
-    """Number of parts that the keys are split into, a power of two."""
-    parts = 1
-    while programs * parts < _PROGRAMS and k_blocks >= 2 * parts * _KEY_BLOCKS:
-        parts *= 2
-    return parts
-
-
-def _fold(operands: Operands) -> Operands:
-    """The heads of a group as rows: [B, T, K G, H] -> [B, T G, K, H]."""
-    B, T, N, H = operands.q_BTNH.shape
-    K = operands.k_BSKH.shape[2]
-    q_BTKGH = operands.q_BTNH.reshape(B, T, K, N // K, H)
-    q_ids_BT = operands.q_ids_BT
-    if q_ids_BT is not None:
-        q_ids_BT = jnp.repeat(q_ids_BT, N // K, axis=1)
-    return operands._replace(
-        q_BTNH=q_BTKGH.swapaxes(2, 3).reshape(B, T * N // K, K, H), q_ids_BT=q_ids_BT
-    )
-
-
-def _unfold(result: AttentionOutput, group: int) -> AttentionOutput:
-    B, rows, K, H = result.out.shape
-    out_BTGKH = result.out.reshape(B, rows // group, group, K, H)
-
-    def by_head(lse_BKR):
-        return lse_BKR.reshape(B, K, -1, group).swapaxes(2, 3).reshape(B, K * group, -1)
-
-    return AttentionOutput(
-        out_BTGKH.swapaxes(2, 3).reshape(B, rows // group, K * group, H),
-        by_head(result.lse),
-        None if result.entropy is None else by_head(result.entropy),
-        None if result.max_logit is None else by_head(result.max_logit),
-    )
-
-
-def _part(result: AttentionOutput, rows: slice) -> AttentionOutput:
-    return jax.tree.map(lambda x: x[rows], result)
-
-
-def _join(parts: AttentionOutput, dtype: Any) -> AttentionOutput:
-    """Over all keys, from arrays with a leading axis of parts, a power of two."""
-    size, B = parts.out.shape[:2]
-    # Halves are joined with each other, parts being more batch.
-    joined = jax.tree.map(lambda x: x.reshape(size * B, *x.shape[2:]), parts)
-    while size > 1:
-        size //= 2
-        halves = slice(size * B), slice(size * B, None)
-        joined = combine(*(_part(joined, half) for half in halves))
-    return joined._replace(out=joined.out.astype(dtype))
-
-
 def _refs(problem: Problem, operands: Operands, rows: Rows | None = None) -> Refs:
     """The arrays of a call as the kernels name them."""
     line, factors = (
@@ -343,19 +323,6 @@ def _refs(problem: Problem, operands: Operands, rows: Rows | None = None) -> Ref
         offset=operands.offset.reshape(1) if problem.rules.offset is None else None,
         rows=None if rows is None else RowRefs(*rows),
     )
-
-
-def _diagonals(problem: Problem, blocks: Blocks) -> tuple[int, int]:
-    """The first and the last diagonal of blocks, those left out that a rule hides."""
-    q_blocks, k_blocks = counts(problem, blocks)
-    first, last = 1 - k_blocks, q_blocks - 1
-    offset, side = problem.rules.offset, blocks.keys
-    if offset is not None and problem.rules.ahead is not None:
-        # Distances on diagonal d end at offset + d side + side - 1.
-        first = max(first, -((problem.rules.ahead + offset + side - 1) // side))
-    if offset is not None and problem.rules.behind is not None:
-        last = min(last, (problem.rules.behind - offset + side - 1) // side)
-    return first, max(first, last)
 
 
 def _add_diagonals(problem: Problem, d_line_NDTS: jax.Array, first: int) -> jax.Array:

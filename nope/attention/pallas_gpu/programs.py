@@ -347,8 +347,8 @@ def d_q_kernel(problem: Problem, blocks: Blocks, refs: Refs, d_q_ref: Any) -> No
 def d_kv_kernel(
     problem: Problem, blocks: Blocks, refs: Refs, d_k_ref: Any, d_v_ref: Any, *d_bias_refs: Any
 ) -> None:
-    """The gradients of one block of keys and values, summed over the query heads of their group;
-    where asked for, that of the key bias of each head too.
+    """The gradients of one block of keys and values, summed over the query heads of their group. On
+    demand it has that of each head's key bias too.
 
     Grid (key blocks, key/value heads, batch). Logits are transposed, [S, T], so that no product
     needs another transposition.
@@ -403,9 +403,9 @@ def d_line_kernel(
     """The gradient of the bias, and with it where there are factors theirs, summed over all pairs
     of blocks (i, j) on one diagonal of blocks.
 
-    Query t = i L + r and key s = j L + u are t - s = (i - j) L + r - u apart, L being the size of
-    both blocks: on one diagonal the [L, L] logits of all pairs have their distances in the same
-    places, and are summed as they are. Grid (diagonals i - j = first, first + 1, ..., heads).
+    In blocks of L, query i L + r and key j L + u are (i - j) L + r - u apart. On one diagonal the
+    [L, L] logits of all pairs have their distances in the same places. They are summed as they are.
+    Grid (diagonals i - j = first, first + 1, ..., heads).
     """
     size = blocks.keys
     diagonal = first + pl.program_id(0)

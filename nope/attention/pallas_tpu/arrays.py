@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -69,9 +68,13 @@ class Arrays(NamedTuple):
 
 def by_head(shape: Shape, operands: Operands, rows: Rows | None = None) -> Arrays:
     plan, G = shape.plan, shape.heads // shape.kv_heads
-    heads = functools.partial(_split_heads, shape)
     keys_to = plan.k_blocks * plan.k_block
     at_1T = operands.offset + jnp.arange(plan.queries, dtype=jnp.int32)[None]
+
+    def heads(x_BTNH: jax.Array) -> jax.Array:
+        """[B, T, N, H] -> [B, heads of the grid, rows, H]."""
+        x_BNTH = x_BTNH.swapaxes(1, 2)
+        return _pad(x_BNTH.reshape(*shape.grid_heads, -1, x_BNTH.shape[-1]), 2, shape.rows)
 
     def row_ids(ids_XT: jax.Array) -> jax.Array:
         """[..., T] -> [..., R]: the same for all heads."""
@@ -113,15 +116,6 @@ def _pad(array: jax.Array, axis: int, size: int, beyond: float = 0.0) -> jax.Arr
     if array.shape[axis] == size:
         return array
     return jnp.pad(array, widths, constant_values=beyond)
-
-
-def _split_heads(shape: Shape, q_BTNH: jax.Array) -> jax.Array:
-    """[B, T, N, H] -> [B, heads of the grid, rows, H]."""
-    heads_first = q_BTNH.swapaxes(1, 2)
-    if shape.folded:
-        B, N, T, H = heads_first.shape
-        heads_first = heads_first.reshape(B, shape.kv_heads, N // shape.kv_heads * T, H)
-    return _pad(heads_first, 2, shape.rows)
 
 
 def join_heads(shape: Shape, out: jax.Array) -> jax.Array:

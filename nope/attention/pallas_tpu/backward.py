@@ -7,9 +7,9 @@ its group and their queries pass. So it moves no more bytes than two kernels, an
 
 The kernel keeps 2 S H float32 and their rounded copy, with H in lanes of 128. The bound is 24 MiB:
 16,384 keys in half precision with head dims to 128. A v5p has 64 MiB, v5e and v6e have 128, older
-chips 16. Beyond it dQ would have to leave the chip as one float32 array a key block: at 32,768 keys
-and 32 heads of 128, 32 arrays of 512 MiB. There, two kernels, and so with fewer than 128 queries,
-which have little to compute twice.
+chips 16. Beyond it dQ would leave the chip as one float32 array a key block: 32 arrays of 512 MiB
+at 32,768 keys and 32 heads. There, two kernels, and so with fewer than 128 queries, which have
+little to compute twice.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from nope.runtime.libraries import pl, pltpu
 
 
 class Launched(NamedTuple):
-    """Outputs of the kernels. lines: the gradient of the line, and where there are factors theirs;
-    key_bias: one array, or none where it is not wanted."""
+    """Outputs of the kernels. lines: the gradients of the line and of any factors. key_bias: one
+    array, or none where it is not wanted."""
 
     q_BKRH: jax.Array
     k_BKSH: jax.Array
@@ -49,31 +49,25 @@ class _Output(NamedTuple):
 
 def launch_backward(shape: Shape, arrays: Arrays, wanted: Wanted) -> Launched:
     """The gradients of `arrays`, those of line, factors and key bias as wanted."""
-    return _in_one(shape, arrays, wanted) if shape.fused else _in_two(shape, arrays, wanted)
-
-
-def _in_one(shape: Shape, arrays: Arrays, wanted: Wanted) -> Launched:
-    keys = shape.plan.padded_keys
-    lines = _lines(shape, arrays, wanted)
-    d_kv = _Output(_like(arrays.k_BKSH), kept_spec(shape, (None, None, keys, shape.head_dim)))
-    sums = pltpu.VMEM((keys, shape.head_dim), jnp.float32)
-    scratch, key_bias = [_by_row(shape), sums, sums], list[_Output]()
-    if wanted.key_bias:
-        spec = kept_spec(shape, (None, None, shape.groups, keys))
-        key_bias.append(_Output(_by_group(shape), spec))
-        scratch.append(pltpu.VMEM((shape.groups, keys), jnp.float32))
-    d_q, d_k, d_v, *others = _launch(
-        shape,
-        gradient_kernel,
-        arrays,
-        [_Output(_like(arrays.q_BKRH), q_spec(shape)), d_kv, d_kv, *key_bias, *lines],
-        scratch,
-        by_key=False,
-    )
-    return Launched(d_q, d_k, d_v, others[len(key_bias) :], others[: len(key_bias)])
-
-
-def _in_two(shape: Shape, arrays: Arrays, wanted: Wanted) -> Launched:
+    if shape.fused:
+        keys = shape.plan.padded_keys
+        lines = _lines(shape, arrays, wanted)
+        d_kv = _Output(_like(arrays.k_BKSH), kept_spec(shape, (None, None, keys, shape.head_dim)))
+        sums = pltpu.VMEM((keys, shape.head_dim), jnp.float32)
+        scratch, key_bias = [_by_row(shape), sums, sums], list[_Output]()
+        if wanted.key_bias:
+            spec = kept_spec(shape, (None, None, shape.groups, keys))
+            key_bias.append(_Output(_by_group(shape), spec))
+            scratch.append(pltpu.VMEM((shape.groups, keys), jnp.float32))
+        d_q, d_k, d_v, *others = _launch(
+            shape,
+            gradient_kernel,
+            arrays,
+            [_Output(_like(arrays.q_BKRH), q_spec(shape)), d_kv, d_kv, *key_bias, *lines],
+            scratch,
+            by_key=False,
+        )
+        return Launched(d_q, d_k, d_v, others[len(key_bias) :], others[: len(key_bias)])
     by_query = _Output(_like(arrays.q_BKRH), q_spec(shape)), *_lines(shape, arrays, wanted)
     d_q, *d_lines = _launch(
         shape, query_gradient_kernel, arrays, by_query, [_by_row(shape)], by_key=False

@@ -6,8 +6,8 @@ additions of registers instead of reductions inside them. Of the products only t
 is ever transposed. `schedule` says which pairs are visited; nothing else is fetched.
 
 In decoding, with few queries, the heads of a group are rows of one block, so that their keys are
-read once. Biases, which differ by head, exclude that. In the gradients of keys and values the heads
-of a group are steps of the grid.
+read once. Biases by head exclude that. In the gradients of keys and values the heads of a group are
+steps of the grid.
 """
 
 from __future__ import annotations
@@ -143,9 +143,8 @@ def _shape(kernel: PallasTpu, rules: Rules, operands: Operands, kind_of_pass: st
 def _square(
     T: int, S: int, H: int, causal: bool, window: int | None, aligned: bool, plain: bool
 ) -> BlockPlan:
-    """As many queries as keys a block: twice as many where there would be too many steps, or where
-    the input is plain and long and fills such blocks. plain: half precision without a bias by
-    distance."""
+    """Square blocks. They double where there would be too many steps, and where a long plain input
+    fills them. plain: half precision without a bias by distance."""
     side = _BLOCK if H <= 128 else _BLOCK // 2
     if plain and H <= 128 and _fills(T, window) and _fills(S, window):
         side = _LARGE_BLOCK

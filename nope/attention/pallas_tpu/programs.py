@@ -56,7 +56,7 @@ class GridStep(NamedTuple):
     by_key: bool
 
     def first(self) -> jax.Array:
-        """Of the steps of one output block."""
+        """Whether it is the first step of an output block."""
         first = self.flags & FIRST != 0
         return first & (self.g == 0) if self.by_key else first
 
@@ -101,8 +101,18 @@ def _logits(
         s_SR += _by_distance(refs.line_low, refs.line_high, part)
     if refs.key_bias is not None:
         s_SR += _column(refs.key_bias[...])
-    seen_SR = _seen(shape, step, refs, part, cut=cut)
-    return s_SR if seen_SR is None else jnp.where(seen_SR, s_SR, HIDDEN)
+    plan, rules = shape.plan, []
+    if cut:
+        at_1R = refs.at[:, part]
+        at_S1 = step.j * plan.k_block + jax.lax.broadcasted_iota(jnp.int32, (plan.k_block, 1), 0)
+        in_sight_SR = in_sight(at_1R, at_S1, causal=plan.causal, window=plan.window)
+        if in_sight_SR is not None:
+            rules.append(in_sight_SR)
+        if not plan.padding_is_hidden and plan.keys % plan.k_block:
+            rules.append(at_S1 < plan.keys)
+    if refs.q_ids is not None:
+        rules.append(_column(refs.kv_ids[...]) == refs.q_ids[:, part])
+    return jnp.where(functools.reduce(jnp.logical_and, rules), s_SR, HIDDEN) if rules else s_SR
 
 
 def _products(refs: Refs, part: slice) -> jax.Array:
@@ -118,25 +128,14 @@ def _factors(refs: Refs, part: slice) -> jax.Array | None:
 
 
 def _by_distance(low: Any, high: Any, part: slice) -> jax.Array:
-    """float32 [S, R]: a line's numbers for a block of keys and a part of as many queries."""
+    """float32 [S, R] for a block of keys and a part of as many queries: entry (s, t) is the line's
+    number t - s + S - 1."""
     line_1D = jnp.concatenate([low[...], high[...]], axis=1)
     block = line_1D.shape[1] // 2
-    return _toeplitz(line_1D[:, part.start : part.stop + block], block)
-
-
-def _seen(shape: Shape, step: GridStep, refs: Refs, part: slice, *, cut: bool) -> jax.Array | None:
-    plan, rules = shape.plan, []
-    if cut:
-        at_1R = refs.at[:, part]
-        at_S1 = step.j * plan.k_block + jax.lax.broadcasted_iota(jnp.int32, (plan.k_block, 1), 0)
-        in_sight_SR = in_sight(at_1R, at_S1, causal=plan.causal, window=plan.window)
-        if in_sight_SR is not None:
-            rules.append(in_sight_SR)
-        if not plan.padding_is_hidden and plan.keys % plan.k_block:
-            rules.append(at_S1 < plan.keys)
-    if refs.q_ids is not None:
-        rules.append(_column(refs.kv_ids[...]) == refs.q_ids[:, part])
-    return functools.reduce(jnp.logical_and, rules) if rules else None
+    line_1D = line_1D[:, part.start : part.stop + block]
+    size = line_1D.shape[1]
+    wide = jnp.broadcast_to(line_1D, (block, size))
+    return pltpu.roll(wide, size - block + 1, 1, stride=1, stride_axis=0)[:, : size - block]
 
 
 def _column(x_1S: jax.Array) -> jax.Array:
@@ -152,15 +151,8 @@ def _sums_by_key(x_SR: jax.Array) -> jax.Array:
     return jnp.sum(functools.reduce(jnp.add, parts).T, axis=0, keepdims=True)
 
 
-def _toeplitz(line_1D: jax.Array, block: int) -> jax.Array:
-    """[1, b + r] -> [b, r] with entry (s, t) = line[t - s + b - 1]."""
-    size = line_1D.shape[1]
-    wide = jnp.broadcast_to(line_1D, (block, size))
-    return pltpu.roll(wide, size - block + 1, 1, stride=1, stride_axis=0)[:, : size - block]
-
-
 def _diagonal_sums(x_SR: jax.Array) -> jax.Array:
-    """The transpose of `_toeplitz`: [b, r] -> [1, b + r], in halves that are moved and added."""
+    """The transpose of `_by_distance`: [b, r] -> [1, b + r], in halves that are moved and added."""
     block, width = x_SR.shape
     moved = jnp.concatenate([x_SR, jnp.zeros((block, block), x_SR.dtype)], axis=1)
     rows = block
@@ -206,8 +198,8 @@ def forward_kernel(shape: Shape, step: GridStep, refs: Refs, outputs, scratch) -
 
 
 def _attend(refs: Refs, scratch, part: slice, s_SR: jax.Array) -> None:
-    """Moves the running sums of a part of the queries on by one block of keys, a few keys at a
-    time: their weights go from one register to the next."""
+    """Moves the running sums of a part of the queries on by one block of keys. It takes a few keys
+    at a time: their weights go from one register to the next."""
     acc_HR, max_1R, norm_1R, *entropy_1R = scratch
     old_1R = max_1R[:, part]
     new_1R = jnp.maximum(old_1R, jnp.max(s_SR, axis=0, keepdims=True))
@@ -224,17 +216,15 @@ def _attend(refs: Refs, scratch, part: slice, s_SR: jax.Array) -> None:
             z_SR = s_SR[keys] - new_1R
             p_SR = jnp.exp(z_SR)
             terms = p_SR, p_SR * z_SR
-            sums = [x_8R + _by_register(t) for x_8R, t in zip(sums, terms, strict=False)]
+            sums = [  # by row modulo 8: additions of whole registers
+                x_8R + jnp.sum(t.reshape(-1, 8, t.shape[1]), axis=0)
+                for x_8R, t in zip(sums, terms, strict=False)
+            ]
             weights.append(p_SR.astype(refs.v.dtype))
         sum_HR += _dot(refs.v[of_product, :], jnp.concatenate(weights), _TN)
     acc_HR[:, part], max_1R[:, part] = sum_HR, new_1R
     for ref, carried_1R, sum_8R in zip((norm_1R, *entropy_1R), carried, sums, strict=True):
         ref[:, part] = carried_1R + jnp.sum(sum_8R, axis=0, keepdims=True)
-
-
-def _by_register(x_SR: jax.Array) -> jax.Array:
-    """Sums [8, R] of x by row modulo 8: additions of whole registers."""
-    return jnp.sum(x_SR.reshape(-1, 8, x_SR.shape[1]), axis=0)
 
 
 def _pieces(begin: int, end: int, size: int) -> list[slice]:

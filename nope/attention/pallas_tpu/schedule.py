@@ -76,8 +76,8 @@ def _cut(whole: tuple[Any, Any], q_P: Any, k_P: Any) -> Any:
 
 
 def _enumerate(xp: Any, first_D: Any, last_D: Any, bound: int) -> tuple[Any, Any, Any]:
-    """(d, e, flags) for every d and first[d] <= e <= last[d]; in a traced program as many as
-    `bound`, the rest of them idle repetitions of the last."""
+    """(d, e, flags) for every d and first[d] <= e <= last[d]. A traced program has `bound` of them,
+    filled with idle repetitions of the last."""
     ends_D = xp.cumsum(last_D - first_D + 1, dtype=xp.int32)
     size = int(ends_D[-1]) if isinstance(ends_D, np.ndarray) else bound
     at_P = xp.arange(size, dtype=xp.int32)

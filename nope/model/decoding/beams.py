@@ -1,9 +1,9 @@
 """Beam search: the k likeliest continuations kept at every step.
 
-The rules are those of Hugging Face `transformers`: a beam that meets a stop id among the k best
-candidates is finished, its score the sum of its log-probabilities / length ** length_penalty (the
-length counts the stop id); the k best finished ones are kept; the search of a row ends when no
-running beam can still be better than the worst of them, as `early_stopping` estimates it.
+The rules are those of Hugging Face `transformers`. A beam ends at a stop id among the k best
+candidates. Its score is the sum of its log-probabilities / length ** length_penalty (the length
+counts the stop id). The k best finished ones are kept. The search of a row ends when no running
+beam can beat the worst of them, as `early_stopping` estimates it.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Beams(NamedTuple):
     lengths: jax.Array
 
     def take(self, index_BC: jax.Array) -> Beams:
-        """Of every row the continuations of these indices, [B, C]."""
+        """The continuations of these indices, [B, C], in every row."""
         return jax.tree.map(lambda x: _take(x, index_BC), self)
 
 
@@ -88,11 +88,10 @@ def search(
     idle_B: jax.Array,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """The best continuation of every row: tokens [B, M], its length [B] without the stop id, and
-    its score [B], NaN where the logits of a step were those of no distribution.
+    its score [B]. The score is NaN after logits of no distribution.
 
-    cache, logits_BV: of the prompts, which fill the first slots; the cache has M more. new_tokens:
-    M. upto: int32 scalar, the most that are made, from 1 to M. idle_B: rows that only fill the
-    batch.
+    The prompts of cache and logits_BV fill the first slots. The cache has M = new_tokens more. At
+    most `upto`, int32 scalar from 1 to M, are made. The rows of idle_B only fill the batch.
     """
     B, k = logits_BV.shape[0], beams.width
     prompt = cache.slots - new_tokens

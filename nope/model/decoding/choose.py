@@ -13,8 +13,8 @@ import jax.numpy as jnp
 class Sampling:
     """temperature: 0 takes the most likely token; otherwise logits are divided by it and sampled.
 
-    top_k: only the k most likely tokens; 0 for all. top_p: only the most likely tokens that
-    together reach this probability (Holtzman et al., 2020, arXiv 1904.09751); 1 for all.
+    With top_k above 0 only the k most likely tokens count. With top_p below 1 only the likeliest
+    tokens of this joint probability count (Holtzman et al., 2020, arXiv 1904.09751).
     """
 
     temperature: float = 0.0

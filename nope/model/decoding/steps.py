@@ -34,10 +34,9 @@ class Stops(NamedTuple):
 class State(NamedTuple):
     """Rows on their way.
 
-    cache: of the prompts and of what was made but for the last token. tokens_BM: int32, what was
-    made. made: int32 scalar, how many of them. lengths_B: int32, of each row without its stop id.
-    done_B: bool. keys_B: one random key a row. invalid_B: bool, rows that a token was chosen for by
-    logits of no distribution.
+    The cache has the prompts and all made tokens but the last. tokens_BM holds `made` tokens, int32
+    scalar. The lengths lengths_B, int32, leave out stop ids. Each row has a random key. Rows of
+    invalid_B had logits of no distribution.
     """
 
     cache: Cache

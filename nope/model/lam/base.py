@@ -58,8 +58,8 @@ class Form(abc.ABC):
     ) -> jax.Array:
         """p of one sequence, float32: [L, N], or [L, T, N] of a form that follows the position.
 
-        coefficients_LN: float32, [L, N, C] of a form with C > 1 numbers a head. length: n.
-        positions_T: int32, 0-based; never None for a form that follows the position.
+        coefficients_LN: float32, [L, N, C] of a law with C > 1 numbers a head. A law of the
+        position needs positions_T, int32, 0-based.
         """
         c: Coefficients = (coefficients_LN,)
         if self.numbers > 1:

@@ -20,9 +20,9 @@ class GivenLaw:
     Lambda multiplies it. Ministral 3 grows all queries by `LogFloor` and counts i from 0. Llama 4
     counts from 1 and grows the queries of its layers without position.
 
-    law: from the registry. coefficient: its number, or all of its numbers. first: i of the
-    sequence's first token, 1 as laws count, or 0. heads: 'all', or 'nope', those without position
-    encoding.
+    The law is from the registry, the coefficient its number or all of its numbers. The sequence's
+    first token has i = `first`, 1 as laws count, or 0. It acts in `heads`: 'all', or 'nope', those
+    without position encoding.
     """
 
     law: Form

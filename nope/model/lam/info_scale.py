@@ -14,7 +14,7 @@ from nope.runtime.errors import FieldError
 
 @dataclasses.dataclass(frozen=True)
 class InfoScale(Relative):
-    """p_h(n) = ((1 - n^(-2/H)) / (1 - L^(-2/H)))^(r_h / 2) for n >= L = train_length; 1 below it.
+    """p_h(n) = ((1 - n^(-2/H)) / (1 - L^(-2/H)))^(r_h / 2) for n >= L = train_length, else 1.
 
     InfoScale (arXiv 2501.08570) is r = 1, without training. r is an exponent, since p multiplies
     the queries: it stays above 0 for every r. The authors' code does not stop at L: shorter

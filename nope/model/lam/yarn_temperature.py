@@ -15,8 +15,9 @@ from nope.model.lam.relative import Relative
 class YarnTemperature(Relative):
     """p_h(n) = (1 + r_h * ln(max(n / train_length, 1)))^2.
 
-    YaRN (arXiv 2309.00071) divides logits by t with sqrt(1 / t) = 0.1 ln(s) + 1, fitted for LLaMA.
-    Its factor s is the same for all lengths. Here s is n / train_length and follows the sequence.
+    YaRN (arXiv 2309.00071) divides logits by a temperature t that was fitted for LLaMA: sqrt(1 / t)
+    = 0.1 ln(s) + 1. Its factor s is the same for all lengths. Here s is n / train_length and
+    follows the sequence.
     """
 
     neutral = 0.0
