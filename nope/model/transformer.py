@@ -13,6 +13,8 @@ from typing import Any, NamedTuple, cast
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Float32, Int, Key, Real
 
 from nope.model import lam
 from nope.model.blocks import LayersApart, cached_layers, scanned_layers
@@ -32,17 +34,20 @@ class ModelOutput(NamedTuple):
     largest logit of every row [L, B, N, T] or None; the attention weights of chosen rows
     [L, B, M, R, T] or None."""
 
-    hidden: jax.Array
-    head: jax.Array
-    entropy: jax.Array | None
+    hidden: Float[Array, 'B T D']
+    head: Float[Array, 'D V']
+    entropy: Float32[Array, 'L B N T'] | None
     cache: Cache | None = None
     shape: AttentionShape | None = None
-    max_logit: jax.Array | None = None
-    rows: jax.Array | None = None
+    max_logit: Float32[Array, 'L B N T'] | None = None
+    rows: Float32[Array, 'L B M R T'] | None = None
 
 
 def apply(
-    config: ModelConfig, variables: Mapping[str, Any], tokens_BT: jax.Array, **arguments: Any
+    config: ModelConfig,
+    variables: Mapping[str, Any],
+    tokens_BT: Int[Array | np.ndarray, 'B T'],
+    **arguments: Any,
 ) -> ModelOutput:
     """The decoder as a pure function of {'params', 'lam'}; arguments as `Transformer` takes."""
     output = Transformer(config).apply(variables, tokens_BT, **arguments)
@@ -57,17 +62,17 @@ class Transformer(nn.Module):
     @nn.compact
     def __call__(
         self,
-        tokens_BT: jax.Array,
+        tokens_BT: Int[Array | np.ndarray, 'B T'],
         *,
-        segments_BT: jax.Array | None = None,
-        positions_BT: jax.Array | None = None,
-        length: int | jax.Array | None = None,
+        segments_BT: Int[Array | np.ndarray, 'B T'] | None = None,
+        positions_BT: Int[Array | np.ndarray, '#B T'] | None = None,
+        length: int | Real[Array | np.ndarray, ''] | Real[Array | np.ndarray, 'B'] | None = None,
         entropy: bool = False,
         cache: Cache | None = None,
         span: int | None = None,
         max_logit: bool = False,
         rows: ChosenRows | None = None,
-        keys_B: jax.Array | None = None,
+        keys_B: Key[Array, 'B'] | None = None,
     ) -> ModelOutput:
         """Runs the decoder.
 
