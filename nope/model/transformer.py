@@ -149,7 +149,7 @@ class Transformer(nn.Module):
         return ModelOutput(hidden_BTD, head_DV, stats.entropy, cache, *stats[1:])
 
     def _embed(
-        self, embedding_VD: jax.Array, tokens_BT: jax.Array, sequence: Sequence
+        self, embedding_VD: jax.Array, tokens_BT: jax.Array | np.ndarray, sequence: Sequence
     ) -> jax.Array:
         c = self.config
         # Rows come whole from every device: gathered in parts, they would be exchanged afterwards.
