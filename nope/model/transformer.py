@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, cast
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float, Float32, Int, Key, Real
 
 from nope.model import lam
@@ -46,7 +45,7 @@ class ModelOutput(NamedTuple):
 def apply(
     config: ModelConfig,
     variables: Mapping[str, Any],
-    tokens_BT: Int[Array | np.ndarray, 'B T'],
+    tokens_BT: Int[Any, 'B T'],  # of JAX or numpy
     **arguments: Any,
 ) -> ModelOutput:
     """The decoder as a pure function of {'params', 'lam'}; arguments as `Transformer` takes."""
@@ -62,11 +61,11 @@ class Transformer(nn.Module):
     @nn.compact
     def __call__(
         self,
-        tokens_BT: Int[Array | np.ndarray, 'B T'],
+        tokens_BT: Int[Any, 'B T'],
         *,
-        segments_BT: Int[Array | np.ndarray, 'B T'] | None = None,
-        positions_BT: Int[Array | np.ndarray, '#B T'] | None = None,
-        length: int | Real[Array | np.ndarray, ''] | Real[Array | np.ndarray, 'B'] | None = None,
+        segments_BT: Int[Any, 'B T'] | None = None,
+        positions_BT: Int[Any, '#B T'] | None = None,
+        length: int | Real[Any, ''] | Real[Any, 'B'] | None = None,
         entropy: bool = False,
         cache: Cache | None = None,
         span: int | None = None,
@@ -148,9 +147,7 @@ class Transformer(nn.Module):
             head_DV = nn.with_logical_constraint(head_DV, ('activation', 'vocab'))
         return ModelOutput(hidden_BTD, head_DV, stats.entropy, cache, *stats[1:])
 
-    def _embed(
-        self, embedding_VD: jax.Array, tokens_BT: jax.Array | np.ndarray, sequence: Sequence
-    ) -> jax.Array:
+    def _embed(self, embedding_VD: jax.Array, tokens_BT: Any, sequence: Sequence) -> jax.Array:
         c = self.config
         # Rows come whole from every device: gathered in parts, they would be exchanged afterwards.
         rows_VD = nn.with_logical_constraint(embedding_VD, ('vocab', 'activation'))
