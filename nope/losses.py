@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float, Float32, Int, Int32, Real
 
 from nope.runtime.mesh_axes import axes_of, parts_of
 from nope.runtime.platform import target_device
@@ -34,13 +35,13 @@ _ACCELERATOR = _Limits(direct=2**26, chunk=2**26)
 
 
 def token_loss(
-    hidden_BTD: jax.Array,
-    head_DV: jax.Array,
-    targets_BT: jax.Array,
+    hidden_BTD: Float[Array, 'B T D'],
+    head_DV: Float[Array, 'D V'],
+    targets_BT: Int[Array, 'B T'],
     *,
     cap: float | None = None,
     chunk: int | None = None,
-) -> jax.Array:
+) -> Float32[Array, 'B T']:
     """Negative log-likelihood of every target, nats.
 
         nll_t = ln sum_v exp(l_tv) - l_t,target(t),   l_tv = h_t . W_v
@@ -72,8 +73,12 @@ def token_loss(
 
 
 def token_choices(
-    hidden_BTD: jax.Array, head_DV: jax.Array, targets_BT: jax.Array, *, cap: float | None = None
-) -> tuple[jax.Array, jax.Array]:
+    hidden_BTD: Float[Array, 'B T D'],
+    head_DV: Float[Array, 'D V'],
+    targets_BT: Int[Array, 'B T'],
+    *,
+    cap: float | None = None,
+) -> tuple[Float32[Array, 'B T'], Int32[Array, 'B T']]:
     """Negative log-likelihood of every target in nats, float32, and the most likely token, int32.
 
     Both [B, T]; arguments and errors as `token_loss`, forward only.
@@ -94,15 +99,19 @@ def token_choices(
     return _join(nll_CBT, T, parts), _join(best_CBT, T, parts)
 
 
-def logits(hidden: jax.Array, head_DV: jax.Array, cap: float | None = None) -> jax.Array:
+def logits(
+    hidden: Float[Array, '*BT D'], head_DV: Float[Array, 'D V'], cap: float | None = None
+) -> Float32[Array, '*BT V']:
     """[..., V] float32 of hidden states [..., D]; within -cap and cap where there is one."""
     found = jnp.einsum('...D,DV->...V', hidden, head_DV, preferred_element_type=jnp.float32)
     return found if cap is None else cap * jnp.tanh(found / cap)
 
 
 def mean_loss(
-    nll_BT: jax.Array, weights_BT: jax.Array | None = None, total: jax.Array | None = None
-) -> jax.Array:
+    nll_BT: Float32[Array, 'B T'],
+    weights_BT: Real[Array, 'B T'] | None = None,
+    total: Float32[Array, ''] | None = None,
+) -> Float32[Array, '']:
     """Weighted mean over tokens, sum(w nll) / sum(w), float32 scalar; 0 where all weights are 0.
 
     total: float32 scalar that takes the place of sum(w). With that of a whole batch the results of

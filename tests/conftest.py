@@ -17,6 +17,7 @@ import tempfile
 from collections.abc import Iterator
 
 import jax
+import jaxtyping
 import pytest
 
 from nope.runtime import compiling
@@ -25,6 +26,15 @@ from tests.quick import QUICK
 jax.config.update('jax_num_cpu_devices', 8)
 if not os.environ.get('JAX_PLATFORMS'):
     jax.config.update('jax_platforms', 'cpu')
+
+# Public signatures say shapes and dtypes, which tests alone check.
+TYPED = (
+    'nope.attention.api',
+    'nope.losses',
+    *(f'nope.model.lam.{name}' for name in ('base', 'coefficients', 'given', 'product', 'scale')),
+    'nope.model.transformer',
+)
+jaxtyping.install_import_hook(TYPED, 'beartype.beartype')
 
 MOST_MAPS = 30_000  # vm.max_map_count is 65,530 unless it was set
 
@@ -172,6 +182,14 @@ def interpreted_kernels() -> Iterator[None]:
         for name, backend in interpreted.BACKENDS.items():
             patched.setitem(api.BACKENDS, name, backend)
         yield
+
+
+@pytest.fixture
+def untyped() -> Iterator[None]:
+    """Calls as a user makes them: what does not fit meets the project's own message."""
+    jaxtyping.config.update('jaxtyping_disable', True)
+    yield
+    jaxtyping.config.update('jaxtyping_disable', False)
 
 
 @pytest.fixture(autouse=True)

@@ -202,6 +202,7 @@ def test_the_parts_of_a_batch_add_up_to_its_mean() -> None:
     assert losses.mean_loss(nll, 0 * weights, 0 * total) == 0
 
 
+@pytest.mark.usefixtures('untyped')
 @pytest.mark.parametrize(
     ('message', 'change'),
     [
@@ -217,6 +218,7 @@ def test_arrays_that_do_not_fit_are_refused(message, change) -> None:
         losses.token_loss(*change(*arrays()[:3]))
 
 
+@pytest.mark.usefixtures('untyped')
 def test_chunk_and_weights_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ValueError, match='chunk=0, expected None or a positive number'):
         losses.token_loss(*arrays()[:3], chunk=0)

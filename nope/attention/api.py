@@ -7,6 +7,7 @@ import logging
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float, Float32
 
 from nope.attention import library, mosaic_gpu, pallas_gpu, pallas_tpu
 from nope.attention.backend import Backend, Call, describe
@@ -43,13 +44,13 @@ _DTYPES = ('float32', 'bfloat16', 'float16')
 
 
 def attention(
-    q_BTNH: jax.Array,
-    k_BSKH: jax.Array,
-    v_BSKH: jax.Array,
+    q_BTNH: Float[Array, 'B T N H'],
+    k_BSKH: Float[Array, 'B S K H'],
+    v_BSKH: Float[Array, 'B S K H'],
     *,
     mask: Mask = Mask(),  # noqa: B008 (frozen, holds no arrays)
     bias: Bias | None = None,
-    key_bias_BNS: jax.Array | None = None,
+    key_bias_BNS: Float32[Array, 'B N S'] | None = None,
     entropy: bool = False,
     max_logit: bool = False,
     lse: bool = True,

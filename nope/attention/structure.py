@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float, Float32
 
 
 class AttentionOutput(NamedTuple):
@@ -26,10 +27,10 @@ class AttentionOutput(NamedTuple):
         constant: no gradient passes it. None where it was not asked for.
     """
 
-    out: jax.Array
-    lse: jax.Array
-    entropy: jax.Array | None
-    max_logit: jax.Array | None = None
+    out: Float[Array, 'B T N H']
+    lse: Float32[Array, 'B N T']
+    entropy: Float32[Array, 'B N T'] | None
+    max_logit: Float32[Array, 'B N T'] | None = None
 
 
 @functools.partial(

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, cast
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float, Float32, Int, Key, Real
 
 from nope.model import lam
 from nope.model.blocks import LayersApart, cached_layers, scanned_layers
@@ -31,17 +32,20 @@ class ModelOutput(NamedTuple):
     The cache has these tokens in it. Entropy (nats), shape and largest logits are [L, B, N, T],
     weights of chosen rows [L, B, M, R, T]."""
 
-    hidden: jax.Array
-    head: jax.Array
-    entropy: jax.Array | None
+    hidden: Float[Array, 'B T D']
+    head: Float[Array, 'D V']
+    entropy: Float32[Array, 'L B N T'] | None
     cache: Cache | None = None
     shape: AttentionShape | None = None
-    max_logit: jax.Array | None = None
-    rows: jax.Array | None = None
+    max_logit: Float32[Array, 'L B N T'] | None = None
+    rows: Float32[Array, 'L B M R T'] | None = None
 
 
 def apply(
-    config: ModelConfig, variables: Mapping[str, Any], tokens_BT: jax.Array, **arguments: Any
+    config: ModelConfig,
+    variables: Mapping[str, Any],
+    tokens_BT: Int[Any, 'B T'],  # of JAX or numpy
+    **arguments: Any,
 ) -> ModelOutput:
     """The decoder as a pure function of {'params', 'lam'}; arguments as `Transformer` takes."""
     output = Transformer(config).apply(variables, tokens_BT, **arguments)
@@ -56,17 +60,17 @@ class Transformer(nn.Module):
     @nn.compact
     def __call__(
         self,
-        tokens_BT: jax.Array,
+        tokens_BT: Int[Any, 'B T'],
         *,
-        segments_BT: jax.Array | None = None,
-        positions_BT: jax.Array | None = None,
-        length: int | jax.Array | None = None,
+        segments_BT: Int[Any, 'B T'] | None = None,
+        positions_BT: Int[Any, '#B T'] | None = None,
+        length: int | Real[Any, ''] | Real[Any, 'B'] | None = None,
         entropy: bool = False,
         cache: Cache | None = None,
         span: int | None = None,
         max_logit: bool = False,
         rows: ChosenRows | None = None,
-        keys_B: jax.Array | None = None,
+        keys_B: Key[Array, 'B'] | None = None,
     ) -> ModelOutput:
         """Runs the decoder.
 
@@ -142,9 +146,7 @@ class Transformer(nn.Module):
             head_DV = nn.with_logical_constraint(head_DV, ('activation', 'vocab'))
         return ModelOutput(hidden_BTD, head_DV, stats.entropy, cache, *stats[1:])
 
-    def _embed(
-        self, embedding_VD: jax.Array, tokens_BT: jax.Array, sequence: Sequence
-    ) -> jax.Array:
+    def _embed(self, embedding_VD: jax.Array, tokens_BT: Any, sequence: Sequence) -> jax.Array:
         c = self.config
         # Rows come whole from every device: gathered in parts, they would be exchanged afterwards.
         rows_VD = nn.with_logical_constraint(embedding_VD, ('vocab', 'activation'))

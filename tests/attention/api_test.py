@@ -110,6 +110,7 @@ REFUSALS: list[tuple[str, tuple, dict]] = [
 ]
 
 
+@pytest.mark.usefixtures('untyped')
 @pytest.mark.parametrize(('message', 'arrays', 'options'), REFUSALS)
 def test_what_does_not_fit_is_refused(message: str, arrays: tuple, options: dict) -> None:
     refused(message, *arrays, **options)

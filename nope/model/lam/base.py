@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float32, Int, Real
 
 from nope.runtime.errors import FieldError
 
@@ -52,10 +53,10 @@ class Form(abc.ABC):
 
     def multipliers(
         self,
-        coefficients_LN: jax.Array,
-        length: int | jax.Array,
-        positions_T: jax.Array | None = None,
-    ) -> jax.Array:
+        coefficients_LN: Float32[Array, 'L N *C'],
+        length: int | Real[Array, ''],
+        positions_T: Int[Array, 'T'] | None = None,
+    ) -> Float32[Array, 'L *T N']:
         """p of one sequence, float32: [L, N], or [L, T, N] of a form that follows the position.
 
         coefficients_LN: float32, [L, N, C] of a law with C > 1 numbers a head. A law of the

@@ -5,11 +5,14 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float32
 
 from nope.model.lam.base import Coefficient, Form
 
 
-def uniform(coefficient: Coefficient, layers: int, heads: int, numbers: int = 1) -> jax.Array:
+def uniform(
+    coefficient: Coefficient, layers: int, heads: int, numbers: int = 1
+) -> Float32[Array, '{layers} {heads} *C']:
     """Coefficients that are the same in all heads, [layers, heads] float32.
 
     numbers: C, for forms with more than one a head: [layers, heads, C] then. A single number stands

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-import jax
+from jaxtyping import Array, Float32, Int, Real
 
 from nope.model.lam.base import Form
 from nope.model.lam.coefficients import uniform
@@ -41,8 +41,12 @@ class GivenLaw:
             raise FieldError('heads', self.heads, one_of(HEADS))
 
     def multipliers(
-        self, layers: int, heads: int, length: int | jax.Array, positions_T: jax.Array | None
-    ) -> jax.Array:
+        self,
+        layers: int,
+        heads: int,
+        length: int | Real[Array, ''],
+        positions_T: Int[Array, 'T'] | None,
+    ) -> Float32[Array, '{layers} *T {heads}']:
         """p of one sequence, as `Form.multipliers` gives it, in all heads."""
         coefficients_LN = uniform(self.coefficient, layers, heads, self.law.numbers)
         if positions_T is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import jax
+from jaxtyping import Array, Float32, Int, Real
 
 from nope.model.lam.base import Coefficient, Coefficients, Form
 from nope.model.lam.scale import times
@@ -52,10 +53,10 @@ class Product(Form):
 
     def multipliers(
         self,
-        coefficients_LN: jax.Array,
-        length: int | jax.Array,
-        positions_T: jax.Array | None = None,
-    ) -> jax.Array:
+        coefficients_LN: Float32[Array, 'L N *C'],
+        length: int | Real[Array, ''],
+        positions_T: Int[Array, 'T'] | None = None,
+    ) -> Float32[Array, 'L *T N']:
         kept = self.trained.numbers
         trained_LNC = jax.lax.stop_gradient(coefficients_LN[..., :kept])
         first = _multipliers(self.trained, trained_LNC, length, positions_T)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float, Float32
 
 GAMMA_RANGE = 2.0  # of the power of ln(i + 1), on both sides of 0
 # Of e^4 to e^0, and the entropy in nats up to which nothing is sharpened.
@@ -46,8 +47,10 @@ def entropy_multipliers(entropy_BNT: jax.Array) -> jax.Array:
 
 
 def scale_queries(
-    q_BTNH: jax.Array, multipliers_N: jax.Array, softmax_scale: float | None = None
-) -> jax.Array:
+    q_BTNH: Float[Array, 'B T N H'],
+    multipliers_N: Float32[Array, '*BT N'],
+    softmax_scale: float | None = None,
+) -> Float[Array, 'B T N H']:
     """q * p_h / sqrt(H), in float32, cast back to q's dtype (kernels then run with scale 1).
 
     multipliers_N: p_h, [N] for all rows, [B, N] by row, or [B, T, N] by position.

@@ -179,8 +179,8 @@ def test_more_tokens_than_slots_are_refused() -> None:
 @pytest.mark.parametrize(
     ('name', 'value'),
     [
-        ('segments_BT', np.zeros((1, 1), np.int32)),
-        ('positions_BT', np.zeros((1, 1), np.int32)),
+        ('segments_BT', np.zeros_like(TOKENS[:, :5])),
+        ('positions_BT', np.zeros_like(TOKENS[:, :5])),
         ('length', 12),
         ('span', 4),
         ('max_logit', True),
