@@ -75,7 +75,7 @@ def describe_lam(run: Source, multiplier: float | None, neutral: bool) -> dict[s
     if isinstance(run, RunSpec) and run.init is None and not neutral:
         own = _law_of(run).get('law', own)
     if isinstance(run, LawSpec):
-        own = f'{run.form.describe()}, coefficient {_stated(run.coefficient)}'
+        own = f'{run.law.describe()}, coefficient {_stated(run.coefficient)}'
     if isinstance(run, RunSpec) and run.searches:
         by = '' if run.train.optimizer.entropy_length is None else ', by entropy'
         own = f'{run.model.lam.describe()} at {run.train.block}{by}'

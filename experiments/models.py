@@ -34,12 +34,12 @@ def model_config(section: Section, **given: Any) -> ModelConfig:
 
 
 def coefficient(section: Section, field: str) -> lam.Coefficient:
-    """A coefficient of lambda: a number, or several for forms that have them. ValueError for what
-    is neither; `Form.check_start` checks how many there are."""
+    """A coefficient of lambda: a number, or several for laws that have them. ValueError for what
+    is neither; `Law.check_start` checks how many there are."""
     value = section[field]
     several = value if isinstance(value, tuple) else (value,)
     if not several or any(type(number) not in (int, float) for number in several):
-        raise section.error(field, 'accepted: a number, or a tuple of them for forms with several')
+        raise section.error(field, 'accepted: a number, or a tuple of them for laws with several')
     return tuple(map(float, value)) if isinstance(value, tuple) else float(value)
 
 

@@ -92,7 +92,7 @@ def completed(config: ModelConfig, mesh: Mesh, variables: Variables, seed: int) 
 
 
 def lam_of(variables: Variables) -> jax.Array:
-    """The lambda coefficients, float32 [L, N], or [L, N, C] of a form with C > 1 numbers."""
+    """The lambda coefficients, float32 [L, N], or [L, N, C] of a law with C > 1 numbers."""
     return variables['lam']['head']
 
 
@@ -110,7 +110,7 @@ def with_uniform_lam(
     variables: Variables, coefficient: lam.Coefficient, numbers: int = 1
 ) -> Variables:
     """`variables` with the same lambda in every head, placed as the old one. numbers: coefficients
-    of a head that the form has (the old ones may be of another form)."""
+    of a head that the law has (the old ones may be of another law)."""
     lam_LN = lam_of(variables)
     layers, heads = lam_LN.shape[:2]
     uniform_LN = np.asarray(lam.uniform(coefficient, layers, heads, numbers))
@@ -118,7 +118,7 @@ def with_uniform_lam(
 
 
 def with_lam_beside(
-    variables: Variables, trained: lam.Form, searched: lam.Form, coefficient: lam.Coefficient
+    variables: Variables, trained: lam.Law, searched: lam.Law, coefficient: lam.Coefficient
 ) -> Variables:
     """`variables` with the coefficients of `lam.Product(trained, searched)`: the old ones, of
     `trained` or of a product with it, and for `searched` the same in every head."""
@@ -141,7 +141,7 @@ def last_multipliers(config: ModelConfig, variables: Variables, length: int) -> 
 def lam_is_neutral(config: ModelConfig, variables: Variables, length: int | None = None) -> bool:
     """Whether lambda changes nothing in sequences of `length` tokens. All processes call it.
 
-    length: None for any length, of forms that follow neither length nor position; ValueError for
+    length: None for any length, of laws that follow neither length nor position; ValueError for
     the others.
     """
     if length is None:

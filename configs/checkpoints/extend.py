@@ -38,17 +38,17 @@ from ml_collections.config_dict import placeholder
 
 from configs.shared import base, models
 
-FORMS = ('constant', 'log_length')
+LAWS = ('constant', 'log_length')
 SHARES = (0.375, 0.5, 0.75, 1.0)  # of `length`, that a length-aware lambda is searched at
 
 
-def get_config(form: str = 'constant') -> ConfigDict:
-    if form not in FORMS:
+def get_config(law: str = 'constant') -> ConfigDict:
+    if law not in LAWS:
         raise ValueError(
-            f'extend: form {form!r} is unknown; accepted: extend:constant, extend:log_length'
+            f'extend: law {law!r} is unknown; accepted: extend:constant, extend:log_length'
         )
     config = base.experiment('extend', 'quick')
-    config.name = 'extend' if form == 'constant' else f'extend_{form}'
+    config.name = 'extend' if law == 'constant' else f'extend_{law}'
     config.init = placeholder(str)
     config.length = placeholder(int)
     config.nope = False
@@ -63,7 +63,7 @@ def get_config(form: str = 'constant') -> ConfigDict:
     config.compute.checkpoint_every = 200  # the model is large, the search short
     length = config.get_ref('length')
     position = {'init': config.get_ref('init'), 'nope': config.get_ref('nope')}
-    config.runs = {'base': position, 'searched': {'init': 'base', 'search': _search(form, length)}}
+    config.runs = {'base': position, 'searched': {'init': 'base', 'search': _search(law, length)}}
     config.evals = {
         'grid': {'kind': 'multiplier_grid', 'run': 'base', 'target': length},
         'before': {'run': 'base', 'target': length},
@@ -71,7 +71,7 @@ def get_config(form: str = 'constant') -> ConfigDict:
         'after': {'run': 'searched', 'target': length},
     }
     exports = {'extended': 1.0}
-    if form == 'log_length':  # folding fixes the length
+    if law == 'log_length':  # folding fixes the length
         exports |= {'extended_half': 0.5, 'extended_quarter': 0.25}
     config.exports = {
         name: {'run': 'searched', 'target': length, 'share': share, 'lam': 'fold'}
@@ -86,7 +86,7 @@ def get_config(form: str = 'constant') -> ConfigDict:
     return config
 
 
-def _search(form: str, length: object) -> dict:
-    if form == 'constant':
-        return {'form': form, 'target': length, 'start_from': 'grid'}
-    return {'form': form, 'target': length, 'shares': SHARES, 'bound': 0.0, 'start': 0.0}
+def _search(law: str, length: object) -> dict:
+    if law == 'constant':
+        return {'law': law, 'target': length, 'start_from': 'grid'}
+    return {'law': law, 'target': length, 'shares': SHARES, 'bound': 0.0, 'start': 0.0}

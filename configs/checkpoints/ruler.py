@@ -50,10 +50,10 @@ def get_config(row: str = 'alone') -> ConfigDict:
         changed = {'run': 'base', 'multiplier': config.get_ref('multiplier')}
         measured['scaled'] = ('one multiplier for all heads', changed)
     if row == 'log_length':
-        form = {'form': row, 'bound': 0.0, 'start': 0.0}
+        law = {'law': row, 'bound': 0.0, 'start': 0.0}
         config.runs['searched'] = {
             'init': 'base',
-            'search': {**form, 'target': length, 'shares': SHARES},
+            'search': {**law, 'target': length, 'shares': SHARES},
         }
         measured['searched'] = ('lambda by the length, searched', {'run': 'searched'})
     for name, (_, entry) in measured.items():

@@ -40,7 +40,7 @@ def get_config(size: str = 'quick') -> ConfigDict:
     longest = drop(config, max(SHARES))
     config.runs[f'{longest}_headscale'] = {
         'init': longest,
-        'search': {'form': 'constant', 'times': (4.0,)},
+        'search': {'law': 'constant', 'times': (4.0,)},
     }
     labels[f'{longest}_headscale'] = 'the latter, HeadScale at 4 L'
     labels[splits.add_log_length(config, longest)] = 'the latter, log-length lambda'

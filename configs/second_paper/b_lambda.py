@@ -30,7 +30,7 @@ TASKS = ('rsc', 'rsc2x', 'rdc', 'cmc', 'cmc2x', 'mc', 'mc2x', 'mcrv')
 LONGEST = 20  # of these tasks, where a size says no other
 UNTIL = 1.5  # longest examples of a search, in longest ones of training
 # Run -> label, and the run's entry; BASE stands for the task's NoPE model.
-FORMS = {'headscale': ('HeadScale', 'constant'), 'position': ('by position', 'log_position')}
+LAWS = {'headscale': ('HeadScale', 'constant'), 'position': ('by position', 'log_position')}
 
 
 def get_config(argument: str = 'quick') -> ConfigDict:
@@ -60,15 +60,15 @@ def _add(config: ConfigDict, trained: dict, task: str) -> list[dict]:
     config.runs[f'{base}_entropy'] = {'init': base, 'model': {'temperature': 'entropy'}}
     labels = {base: ('NoPE', 'base'), f'{base}_entropy': ('temperature by entropy', 'other')}
     longer = _longer(config.runs[base].task.to_dict())
-    for name, (label, form) in FORMS.items():
-        search = {'form': form, 'times': (UNTIL,)}
+    for name, (label, law) in LAWS.items():
+        search = {'law': law, 'times': (UNTIL,)}
         config.runs[f'{base}_{name}'] = {'init': base, 'task': longer, 'search': search}
         labels[f'{base}_{name}'] = (label, 'searched')
-    unlabelled = {'form': 'constant', 'times': (UNTIL,), 'objective': 'entropy'}
+    unlabelled = {'law': 'constant', 'times': (UNTIL,), 'objective': 'entropy'}
     config.runs[f'{base}_prompts'] = {'init': base, 'task': longer, 'search': unlabelled}
     labels[f'{base}_prompts'] = ('HeadScale, without answers', 'searched')
     task = config.runs[base].task.to_dict()
-    inside = {'form': 'constant', 'times': (1.0,)}
+    inside = {'law': 'constant', 'times': (1.0,)}
     config.runs[f'{base}_inside'] = {'init': base, 'task': task, 'search': inside}
     labels[f'{base}_inside'] = ('HeadScale, searched up to L', 'other')
     config.runs[f'{base}_tuned'] = {'init': base, 'task': longer, 'finetune': {'times': (UNTIL,)}}

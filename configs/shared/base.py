@@ -113,7 +113,7 @@ def _search(size: str) -> dict:
     """The search of lambda: 200 steps of 8 sequences, cosine to a tenth."""
     del size
     return {
-        'form': 'constant',
+        'law': 'constant',
         'objective': 'loss',  # or 'entropy': that of each head at L, without labels
         'times': (2.0,),
         'target': placeholder(int),  # tokens; `shares` of it take the place of `times`
@@ -131,9 +131,9 @@ def _search(size: str) -> dict:
         'clip': 1.0,
         'on_bad': 'stop',
         'spike': placeholder(float),
-        'bound': placeholder(float),  # of the coefficients; None: the form's neutral one
+        'bound': placeholder(float),  # of the coefficients; None: the law's neutral one
         'straight_through': False,
-        'start': placeholder(float),  # None: the form's neutral coefficient
+        'start': placeholder(float),  # None: the law's neutral coefficient
         # A grid among the evals, whose best multiplier takes the place of `start`.
         'start_from': placeholder(str),
         'data_seed': 314,

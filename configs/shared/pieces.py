@@ -57,7 +57,7 @@ def uniform(config: ConfigDict, times: float) -> dict:
 def add_headscale(config: ConfigDict, times: float) -> str:
     """The run that searches one constant multiplier per head at `times` L; returns its name."""
     name = f'headscale_{times:g}x'
-    search: dict = {'form': 'constant', 'times': (times,)}
+    search: dict = {'law': 'constant', 'times': (times,)}
     if is_paper(config):
         search['start'] = PAPER_STARTS[times]
     else:
@@ -71,7 +71,7 @@ def add_log_length(config: ConfigDict, times: tuple[float, ...]) -> str:
     config.runs['log_length'] = {
         'init': 'nope',
         'search': {
-            'form': 'log_length',
+            'law': 'log_length',
             'times': times,
             'bound': 0.0,
             'start': 0.0,

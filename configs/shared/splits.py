@@ -101,15 +101,15 @@ def add_whole(config: ConfigDict, *names: str) -> None:
 
 
 def add_log_length(
-    config: ConfigDict, run: str, heads: str | None = None, form: str = 'log_length'
+    config: ConfigDict, run: str, heads: str | None = None, law: str = 'log_length'
 ) -> str:
     """The search of one coefficient of ln(n / L) a head on `run`; returns its name.
 
-    heads: 'all' or 'nope', where lambda acts; None for where it does in `run`. form: 'log_square'
+    heads: 'all' or 'nope', where lambda acts; None for where it does in `run`. law: 'log_square'
     for a second coefficient, of ln^2(n / L).
     """
-    name = f'{run}_{form.removesuffix("_length")}' + ('' if heads is None else f'_{heads}')
-    config.runs[name] = {'init': run, 'search': {'form': form, 'times': SEARCHED}}
+    name = f'{run}_{law.removesuffix("_length")}' + ('' if heads is None else f'_{heads}')
+    config.runs[name] = {'init': run, 'search': {'law': law, 'times': SEARCHED}}
     if heads is not None:
         config.runs[name]['model'] = {'lam_layers': heads}
     return name

@@ -32,7 +32,7 @@ def get_config(size: str = 'quick') -> ConfigDict:
     labels = {
         half: HALF,
         splits.add_log_length(config, half): f'{HALF}, 1 + a x',
-        splits.add_log_length(config, half, form='log_square'): f'{HALF}, 1 + a x + b x^2',
+        splits.add_log_length(config, half, law='log_square'): f'{HALF}, 1 + a x + b x^2',
     }
     splits.draw_reach(config, labels, half)
     return config

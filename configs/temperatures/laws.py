@@ -84,7 +84,7 @@ def get_config(size: str = 'quick') -> ConfigDict:
             'log_square': 'searched_log_square',
             'scalable_softmax': 'searched_scalable_softmax',
             'scalable_softmax_bias': 'searched_scalable_softmax_bias',
-            **{f'fixed_{form}': f'fixed_{form}' for form, _, _ in PUBLISHED},
+            **{f'fixed_{law}': f'fixed_{law}' for law, _, _ in PUBLISHED},
             'fixed_entropy': ENTROPY,
             'trained_scalable_softmax': 'trained_scalable_softmax',
             'trained_adaptive': 'trained_adaptive',
@@ -99,26 +99,26 @@ def _curve(group: str, label: str, row: str = '') -> dict:
 
 def _add_searches(config: ConfigDict, size: str) -> list[dict]:
     """Searches of 200 steps at lengths up to 4 L, as log-length's."""
-    for form, _, _ in SEARCHES:
-        search: dict = {'form': form, 'times': SEARCHED}
-        if form == 'scalable_softmax':  # which has no neutral coefficient to start from
+    for law, _, _ in SEARCHES:
+        search: dict = {'law': law, 'times': SEARCHED}
+        if law == 'scalable_softmax':  # which has no neutral coefficient to start from
             search['start'] = MEAN_ONE[size]
-        config.runs[f'searched_{form}'] = {'init': 'nope', 'search': search}
-    return [_curve(f'searched_{form}', label, row) for form, row, label in SEARCHES]
+        config.runs[f'searched_{law}'] = {'init': 'nope', 'search': search}
+    return [_curve(f'searched_{law}', label, row) for law, row, label in SEARCHES]
 
 
 def _add_published(config: ConfigDict) -> list[dict]:
     """Laws on the base model that train nothing, with their published coefficients."""
-    for form, _, _ in PUBLISHED:
-        config.runs[f'fixed_{form}'] = {'init': 'nope', 'lam': {'form': form}}
-    return [_curve(f'fixed_{form}', label, row) for form, row, label in PUBLISHED]
+    for law, _, _ in PUBLISHED:
+        config.runs[f'fixed_{law}'] = {'init': 'nope', 'lam': {'law': law}}
+    return [_curve(f'fixed_{law}', label, row) for law, row, label in PUBLISHED]
 
 
 def _add_trained(config: ConfigDict) -> list[dict]:
     """Models like the base model, trained under a law from the start."""
-    scalable = {'form': 'scalable_softmax', 'coefficient': 0.43, 'trained': True}
+    scalable = {'law': 'scalable_softmax', 'coefficient': 0.43, 'trained': True}
     # From a length of 1 on: 1 + 0.4 ln i.
-    log_keys = {'form': {'kind': 'log_position', 'train_length': 1}, 'coefficient': 0.4}
+    log_keys = {'law': {'kind': 'log_position', 'train_length': 1}, 'coefficient': 0.4}
     config.runs['trained_scalable_softmax'] = {**pieces.base(), 'lam': scalable}
     config.runs['trained_log_keys'] = {**pieces.base(), 'lam': log_keys}
     config.runs['trained_adaptive'] = {**pieces.base(), 'model': {'temperature': 'adaptive'}}

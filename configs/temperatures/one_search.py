@@ -19,7 +19,7 @@ from configs.temperatures.fig_dynamic import TIMES
 
 APART = (2.0, 4.0, 6.0, 8.0)  # lengths of one search each, in L
 SEARCHED = (1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
-FORMS = {'log_length': '1 + a x', 'log_square': '1 + a x + b x^2'}
+LAWS = {'log_length': '1 + a x', 'log_square': '1 + a x + b x^2'}
 
 
 @released.also
@@ -32,9 +32,9 @@ def get_config(size: str = 'quick') -> ConfigDict:
     headscale = {int(times): pieces.add_headscale(config, times) for times in apart}
     for times, run in headscale.items():
         labels[run] = f'HeadScale searched at {times} L'
-    for form, law in FORMS.items():
-        config.runs[form] = {'init': 'nope', 'search': {'form': form, 'times': SEARCHED}}
-        labels[form] = f'{law} searched up to 8 L'
+    for law, words in LAWS.items():
+        config.runs[law] = {'init': 'nope', 'search': {'law': law, 'times': SEARCHED}}
+        labels[law] = f'{words} searched up to 8 L'
     for run in labels:
         config.evals[f'{run}_loss/'] = {'kind': 'lengths', 'run': run, 'times': TIMES}
     config.figure = {

@@ -106,7 +106,7 @@ class EvalEntry:
         if isinstance(first_run(self.run), RunSpec) and law != Constant():
             raise self.entry.error(
                 field,
-                f'the model was trained with lambda of the form {type(law).__name__}, which a '
+                f'the model was trained with lambda of the law {type(law).__name__}, which a '
                 'uniform multiplier would take the place of',
             )
 

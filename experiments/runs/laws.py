@@ -16,17 +16,17 @@ from nope.model import lam
 FIELDS = ('init', 'nope', 'own_tokenizer', 'lam')
 
 
-class Law(NamedTuple):
-    """A form and the coefficient of every head."""
+class LawChoice(NamedTuple):
+    """A law and the coefficient of every head."""
 
-    form: lam.Form
+    law: lam.Law
     coefficient: lam.Coefficient
 
 
 def from_entry(entry: Section, init: Source) -> LawSpec:
     """The model that the entry starts from under a law; nothing is trained. ValueError where its
     lambda was set already."""
-    section = entry.below('lam').only(('form', 'coefficient'))
+    section = entry.below('lam').only(('law', 'coefficient'))
     weights = tasks.trained_weights(init)
     law = read(section, weights.data, weights.typed.task, init.train_length, init.model.head_dim)
     check_replaceable(entry, init)
@@ -35,10 +35,10 @@ def from_entry(entry: Section, init: Source) -> LawSpec:
 
 def in_training(
     entry: Section, data: RunData, train_length: int, head_dim: int
-) -> tuple[Law, bool]:
+) -> tuple[LawChoice, bool]:
     """The law that a model is pre-trained under, and whether its coefficients are trained with the
     weights, from the given ones on; else they stay as they are."""
-    section = entry.below('lam').only(('form', 'coefficient', 'trained'))
+    section = entry.below('lam').only(('law', 'coefficient', 'trained'))
     trained = section.get('trained', False)
     if not isinstance(trained, bool):
         raise section.error('trained', 'accepted: True or False')
@@ -47,30 +47,30 @@ def in_training(
     if trained and isinstance(data, TaskData):
         with tasks.reading_task(entry.path('task')):
             longest = training_extents(data).longest
-    if trained and not law.form.acts_within(longest):
+    if trained and not law.law.acts_within(longest):
         raise section.error(
             'trained',
-            f'accepted: False; lambda of the form {type(law.form).__name__} is 1 in sequences of '
+            f'accepted: False; lambda of the law {type(law.law).__name__} is 1 in sequences of '
             f'up to {longest} tokens, and its coefficient would stay as it is',
         )
     return law, trained
 
 
-def read(section: Section, data: RunData, task: str, train_length: int, head_dim: int) -> Law:
-    """`form` and `coefficient`, without which it is the published one. data: that the weights were
+def read(section: Section, data: RunData, task: str, train_length: int, head_dim: int) -> LawChoice:
+    """`law` and `coefficient`, without which it is the published one. data: that the weights were
     trained on; task: its field, of a task."""
-    if 'form' not in section:
-        raise section.error('form', f'it is missing; accepted: {", ".join(lam.FORMS)}')
-    form = tasks.form_of(section, data, task, train_length, head_dim)
+    if 'law' not in section:
+        raise section.error('law', f'it is missing; accepted: {", ".join(lam.LAWS)}')
+    law = tasks.law_of(section, data, task, train_length, head_dim)
     if 'coefficient' not in section or section.optional('coefficient') is None:
-        if form.published is None:
-            name = type(form).__name__
+        if law.published is None:
+            name = type(law).__name__
             raise section.error('coefficient', f'{name} has no published one; give a number')
-        return Law(form, form.published)
+        return LawChoice(law, law.published)
     given = coefficient(section, 'coefficient')
     with section.naming(start='coefficient'):
-        form.check_start(given)
-    return Law(form, given)
+        law.check_start(given)
+    return LawChoice(law, given)
 
 
 def check_replaceable(entry: Section, init: Source) -> None:
@@ -80,13 +80,13 @@ def check_replaceable(entry: Section, init: Source) -> None:
     if trained != lam.Constant():
         raise entry.error(
             'init',
-            f'it was trained with lambda of the form {type(trained).__name__}, which no other can '
+            f'it was trained with lambda of the law {type(trained).__name__}, which no other can '
             'take the place of',
         )
 
 
-def trained_with(entry: Section, run: Source) -> lam.Form:
-    """The form of lambda that an entry's starting point was trained under. ValueError where a law
+def trained_with(entry: Section, run: Source) -> lam.Law:
+    """The law of lambda that an entry's starting point was trained under. ValueError where a law
     was given to it since, heads were silenced, or its weights were tuned under a lambda that was
     searched before."""
     while isinstance(run, TemperatureSpec):
@@ -99,7 +99,7 @@ def trained_with(entry: Section, run: Source) -> lam.Form:
         if run.fine_tunes and run.init.searched:
             raise entry.error(
                 'init',
-                'its weights were tuned under a searched lambda of the form '
+                'its weights were tuned under a searched lambda of the law '
                 f'{type(run.model.lam).__name__}, which no other can take the place of',
             )
         run = run.init

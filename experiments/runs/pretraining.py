@@ -34,7 +34,7 @@ def from_entry(scope: Scope, entry: Section) -> RunSpec:
     law, trains = None, 'params'
     if 'lam' in entry:
         law, trained = laws.in_training(entry, config, length, model.head_dim)
-        model = dataclasses.replace(model, lam=law.form)
+        model = dataclasses.replace(model, lam=law.law)
         trains = 'all' if trained else trains
     model, earlier = _dropped(entry, model, steps)
     given: dict[str, Any] = {'trains': trains, 'decay_steps': decay}

@@ -27,7 +27,7 @@ def from_entry(
     scope: Scope, entry: Section, init: Source, grid: Callable[[str, str], MultiplierChoice]
 ) -> RunSpec:
     """A run that trains lambda alone. On a model that was trained under a law it trains a second
-    form, which multiplies that law. grid: finds the evaluation that `start_from` names."""
+    law, which multiplies that law. grid: finds the evaluation that `start_from` names."""
     trained = trained_with(entry, init)
     section = scope.section('search', entry)
     lengths = scope.training_lengths(section, init.train_length)
@@ -39,16 +39,16 @@ def from_entry(
         )
     weights = tasks.trained_weights(init)
     of_weights = weights.data, weights.typed.task
-    form = tasks.form_of(section, *of_weights, init.train_length, init.model.head_dim)
+    law = tasks.law_of(section, *of_weights, init.train_length, init.model.head_dim)
     of_text = not isinstance(init.data, TaskData)  # of a task its examples say how far they reach
-    if of_text and not form.acts_within(max(lengths)):
+    if of_text and not law.acts_within(max(lengths)):
         raise section.error(
             scope.lengths_field(section).rpartition('.')[2],
-            f'it makes sequences of up to {max(lengths)} tokens; lambda of the form '
-            f'{type(form).__name__} is 1 up to that length',
+            f'it makes sequences of up to {max(lengths)} tokens; lambda of the law '
+            f'{type(law).__name__} is 1 up to that length',
         )
     on_law = trained != lam.Constant()
-    bound = _bound(section, form, trained if on_law else None)
+    bound = _bound(section, law, trained if on_law else None)
     steps = section.at_least('steps', 1)
     warmup = section.optional('warmup_steps')
     optimizer = section.make(
@@ -62,7 +62,7 @@ def from_entry(
     with section.naming():
         train = TrainConfig(lengths, section['batch_size'], steps, optimizer)
     return RunSpec(
-        model=_model(entry, init, lam.Product(trained, form) if on_law else form),
+        model=_model(entry, init, lam.Product(trained, law) if on_law else law),
         data=tasks.later_data(scope, entry, init, train.block),
         train=train,
         seed=scope.seed,
@@ -70,7 +70,7 @@ def from_entry(
         train_length=init.train_length,
         init=init,
         typed=tasks.later_typed(scope, entry, init, section),
-        lam_start=_start(section, form, bound, grid),
+        lam_start=_start(section, law, bound, grid),
     )
 
 
@@ -98,13 +98,13 @@ def _entropy_length(
     return train_length
 
 
-def _model(entry: Section, init: Source, form: lam.Form) -> ModelConfig:
-    """The frozen model under that form, which may act on other heads than before."""
-    model = dataclasses.replace(init.model, lam=form)
+def _model(entry: Section, init: Source, law: lam.Law) -> ModelConfig:
+    """The frozen model under that law, which may act on other heads than before."""
+    model = dataclasses.replace(init.model, lam=law)
     if 'model' not in entry:
         return model
     changes = entry.below('model').only(('lam_layers',))
-    if isinstance(form, lam.Product) and changes['lam_layers'] != init.model.lam_layers:
+    if isinstance(law, lam.Product) and changes['lam_layers'] != init.model.lam_layers:
         raise changes.error(
             'lam_layers',
             f'the law that the model was trained under acts in {init.model.lam_layers!r}',
@@ -119,16 +119,16 @@ def _model(entry: Section, init: Source, form: lam.Form) -> ModelConfig:
     return model
 
 
-def _bound(section: Section, form: lam.Form, trained: lam.Form | None) -> float | None:
-    """The least coefficient: None in the config for the form's neutral one, if it has one number a
+def _bound(section: Section, law: lam.Law, trained: lam.Law | None) -> float | None:
+    """The least coefficient: None in the config for the law's neutral one, if it has one number a
     head and a neutral one, -inf for none. There is none on top of a law that was trained in;
     ValueError for fields without meaning there."""
     typed = section.optional('bound')
     if trained is not None:
-        law = type(trained).__name__
-        stays = f'{law} out, which the model was trained under'
+        name = type(trained).__name__
+        stays = f'{name} out, which the model was trained under'
         if typed not in (None, -math.inf):
-            rule = f'it would hold for the coefficients of {law} too, which stay; accepted: None'
+            rule = f'it would hold for the coefficients of {name} too, which stay; accepted: None'
             raise section.error('bound', rule)
         if section['objective'] != 'loss':
             raise section.error('objective', f'its target leaves {stays}; accepted: loss')
@@ -136,8 +136,8 @@ def _bound(section: Section, form: lam.Form, trained: lam.Form | None) -> float 
             raise section.error('start_from', f'its grid leaves {stays}; give start')
         return None
     if typed is None:
-        alone = form.numbers == 1
-        return form.neutral if alone and isinstance(form.neutral, float) else None
+        alone = law.numbers == 1
+        return law.neutral if alone and isinstance(law.neutral, float) else None
     bound = float(section['bound'])
     if bound == -math.inf:
         return None
@@ -148,7 +148,7 @@ def _bound(section: Section, form: lam.Form, trained: lam.Form | None) -> float 
 
 def _start(
     section: Section,
-    form: lam.Form,
+    law: lam.Law,
     bound: float | None,
     grid: Callable[[str, str], MultiplierChoice],
 ) -> lam.Coefficient | MultiplierChoice:
@@ -156,10 +156,10 @@ def _start(
     ValueError where the search would begin outside of its own constraint."""
     grid_name = section.named('start_from', 'a grid among the evals')
     if grid_name is not None:
-        if not form.starts_from_uniform:
+        if not law.starts_from_uniform:
             raise section.error(
                 'start_from',
-                f'lambda of the form {type(form).__name__} cannot start from a uniform multiplier',
+                f'lambda of the law {type(law).__name__} cannot start from a uniform multiplier',
             )
         choice = grid(grid_name, section.path('start_from'))
         if bound is not None and choice.highest < bound:
@@ -169,15 +169,15 @@ def _start(
                 f'names, up to {choice.highest}; the search would begin outside its constraint',
             )
         return choice
-    start = form.neutral if section.optional('start') is None else coefficient(section, 'start')
+    start = law.neutral if section.optional('start') is None else coefficient(section, 'start')
     if start is None:
         raise section.error(
             'start',
-            f'no coefficient of {type(form).__name__} leaves the model as it is, so that the '
+            f'no coefficient of {type(law).__name__} leaves the model as it is, so that the '
             'search needs one to start from',
         )
     with section.naming():
-        form.check_start(start)
+        law.check_start(start)
     least = min(start) if isinstance(start, tuple) else start
     if bound is not None and least < bound:
         raise section.error(

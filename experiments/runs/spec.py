@@ -21,7 +21,7 @@ from nope.data import DataConfig, RunData, TaskData
 from nope.heads import silenced
 from nope.identity import execution_fields
 from nope.model import ModelConfig
-from nope.model.lam import Coefficient, Form
+from nope.model.lam import Coefficient, Law
 from nope.positions import NoPE
 from nope.training.config import Compute, Earlier, TrainConfig
 from nope.variables import Variables, lam_is_neutral, lam_of, with_lam, with_uniform_lam
@@ -122,8 +122,8 @@ class RunSpec(Spec):
 
     init: the run or imported model whose parameters are taken over; None for fresh ones.
 
-    lam_start: coefficient every head starts from (several where the form has them), or the
-        evaluation whose best multiplier it is; None for the form's neutral one.
+    lam_start: coefficient every head starts from (several where the law has them), or the
+        evaluation whose best multiplier it is; None for the law's neutral one.
 
     seed: of the fresh parameters. data_seed: of the order of examples.
     train_length: L, of the pre-training that it goes back to.
@@ -273,24 +273,24 @@ class ChangedSpec(Spec):
 
 @dataclasses.dataclass(frozen=True)
 class LawSpec(ChangedSpec):
-    """A model under a law of lambda with a given coefficient. form, coefficient: of every head."""
+    """A model under a law of lambda with a given coefficient. law, coefficient: of every head."""
 
-    form: Form
+    law: Law
     coefficient: Coefficient
 
     @property
     def model(self) -> ModelConfig:
-        return dataclasses.replace(self.init.model, lam=self.form)
+        return dataclasses.replace(self.init.model, lam=self.law)
 
     @property
     def searched(self) -> bool:
         return True  # its lambda is not the neutral one
 
     def changed(self, variables: Variables) -> Variables:
-        return with_uniform_lam(variables, self.coefficient, self.form.numbers)
+        return with_uniform_lam(variables, self.coefficient, self.law.numbers)
 
     def slug(self) -> str:
-        return f'law-{self.form.slug}-seed{self.seed}-{identifier(self)}'
+        return f'law-{self.law.slug}-seed{self.seed}-{identifier(self)}'
 
 
 @dataclasses.dataclass(frozen=True)

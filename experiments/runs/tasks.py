@@ -76,19 +76,17 @@ def trained_weights(init: Source) -> Source:
     return init
 
 
-def form_of(
-    section: Section, data: RunData, task: str, train_length: int, head_dim: int
-) -> lam.Form:
-    """The form of lambda of a section; L is `length_read`, whose arguments these are."""
+def law_of(section: Section, data: RunData, task: str, train_length: int, head_dim: int) -> lam.Law:
+    """The law of lambda of a section; L is `length_read`, whose arguments these are."""
 
-    def of_length(length: int) -> lam.Form:
+    def of_length(length: int) -> lam.Law:
         return lam.from_section(
-            section['form'], section.path('form'), train_length=length, head_dim=head_dim
+            section['law'], section.path('law'), train_length=length, head_dim=head_dim
         )
 
-    form = of_length(train_length)
-    if not isinstance(form, Relative):
-        return form
+    law = of_length(train_length)
+    if not isinstance(law, Relative):
+        return law
     return of_length(length_read(data, task, train_length))
 
 
@@ -105,7 +103,7 @@ def check_unpadded(data: RunData, model: ModelConfig, field: str) -> None:
     """ValueError for a model that would follow the length of a task's padded rows."""
     if isinstance(data, TaskData) and model.follows_length:
         followed = (
-            f'lambda of the form {type(model.lam).__name__}'
+            f'lambda of the law {type(model.lam).__name__}'
             if model.lam.follows_length
             else f'positions of the kind {model.describe_position()}'
         )
@@ -125,15 +123,15 @@ def check_extents(spec: RunSpec, data: TaskData) -> None:
             f'entropy compares prompts with their first {length} tokens, the longest of training: '
             'raise its `shortest`, where longer problems have longer prompts'
         )
-    form = spec.model.lam.searched if isinstance(spec.model.lam, Product) else spec.model.lam
+    law = spec.model.lam.searched if isinstance(spec.model.lam, Product) else spec.model.lam
     read, what = extents.longest, 'examples'
     if length is not None:
         read, what = extents.longest_prompt, 'prompts'
-    if isinstance(form, Relative) and not form.acts_within(read):
+    if isinstance(law, Relative) and not law.acts_within(read):
         raise ValueError(
-            f'{spec.typed.task} has {what} of up to {read} tokens, in which lambda of the form '
-            f'{type(form).__name__} is 1: it acts beyond {form.train_length}; take longer ones, or '
-            'the form constant'
+            f'{spec.typed.task} has {what} of up to {read} tokens, in which lambda of the law '
+            f'{type(law).__name__} is 1: it acts beyond {law.train_length}; take longer ones, or '
+            'the law constant'
         )
 
 

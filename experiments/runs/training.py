@@ -186,10 +186,10 @@ def initial(bench: Bench, spec: RunSpec) -> Variables:
     coefficient = start_of(bench, spec)
     if coefficient is None:
         return variables
-    form = spec.model.lam
-    if isinstance(form, Product):
-        return with_lam_beside(variables, form.trained, form.searched, coefficient)
-    return with_uniform_lam(variables, coefficient, form.numbers)
+    law = spec.model.lam
+    if isinstance(law, Product):
+        return with_lam_beside(variables, law.trained, law.searched, coefficient)
+    return with_uniform_lam(variables, coefficient, law.numbers)
 
 
 def start_of(bench: Bench, spec: RunSpec) -> Coefficient | None:

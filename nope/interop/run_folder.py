@@ -22,7 +22,7 @@ from nope.interop.directory import fingerprint, open_directory
 from nope.interop.families.base import Described
 from nope.interop.load import load
 from nope.model import LayerKind, ModelConfig
-from nope.model.lam import FORMS, GivenLaw, Product
+from nope.model.lam import LAWS, GivenLaw, Product
 from nope.positions import KINDS, SCALINGS
 from nope.runtime import files
 from nope.runtime.errors import brief
@@ -36,7 +36,7 @@ BASE_MODEL = 'base_model.json'
 def model_types() -> dict[str, type]:
     """Every dataclass that a model's identity may be made of, by its name."""
     own = ModelConfig, LayerKind, GivenLaw, Product
-    kinds = (*own, *FORMS.values(), *KINDS.values(), *SCALINGS.values())
+    kinds = (*own, *LAWS.values(), *KINDS.values(), *SCALINGS.values())
     return {kind.__name__: kind for kind in kinds}
 
 

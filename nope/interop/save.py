@@ -43,7 +43,7 @@ class Export:
 
     lam: 'fold', inside the query weights; 'scale_param', as tensors of that name, which stock
         `transformers` does not know; 'none', left out.
-    length: the length of sequences that lambda is for; needed where its form follows it.
+    length: the length of sequences that lambda is for; needed where its law follows it.
     dtype: of the tensors. Folding rounds the products to it.
     shard_bytes: the most that one file holds (one tensor always goes whole).
     """

@@ -64,7 +64,7 @@ class ModelConfig(ModelFields):
         """
         if self.lam.follows_position and positions_T is None:
             raise ValueError(
-                f'lambda of the form {type(self.lam).__name__} follows the position of the query: '
+                f'lambda of the law {type(self.lam).__name__} follows the position of the query: '
                 'its multipliers need positions_T'
             )
         multipliers = self.lam.multipliers(coefficients_LN, length, positions_T)

@@ -31,7 +31,7 @@ class ModelFields:
     pattern: kinds of layers in turns: layer i is pattern[i % len(pattern)].
     position_range: positions of the encodings lie below it: in training random ones, and evenly
         spread ones where none are given (`nope.model.sequence`); None for 0, 1, 2 and so on.
-    lam, lam_layers: the form of lambda, and whether it acts in all heads of all layers or only in
+    lam, lam_layers: the law of lambda, and whether it acts in all heads of all layers or only in
         those without position encoding ('nope'; in the others it is 1).
     norm, norm_bias: 'rms' (RMSNorm), 'layer' (LayerNorm), the latter with or without a bias, or
         'none', no norms before layers' parts and the head (`nope.theorems`).
@@ -94,7 +94,7 @@ class ModelFields:
     vocab_size: int
     head_dim: int
     position: Position = NoPE()
-    lam: lam.Form = lam.Constant()
+    lam: lam.Law = lam.Constant()
     tied_head: bool = False
     norm_epsilon: float = 1e-5
     dtype: str = 'float32'

@@ -77,7 +77,7 @@ class Transformer(nn.Module):
         tokens_BT: int32. segments_BT: int32 document numbers; tokens see their own segment
         only (None: one document). positions_BT: int32, 0-based (None: 0 .. T-1, or spread over
         the model's range, and then given ones are for its encodings alone). length: the
-        n that lambda forms and dynamic position encodings follow (None: T). entropy: whether
+        n that lambda laws and dynamic position encodings follow (None: T). entropy: whether
         to return the attention entropy of every layer and head. cache: of the tokens before
         these, which says all of segments, positions and length; the parameters' layers are then
         apart (`nope.model.decoding.unstack`). span: latest keys whose weight the shape of attention

@@ -308,7 +308,7 @@ def test_a_run_can_drop_its_positions_on_the_way():
             r"drop_at is 0\.75; lam_layers of the model is 'nope': .* 'adaptive', would begin in",
         ),
         (
-            {'model': LATER_HEADS, 'lam': {'form': 'log_length'}},
+            {'model': LATER_HEADS, 'lam': {'law': 'log_length'}},
             r"drop_at is 0\.75; lam_layers of the model is 'nope': its lambda and its temperature",
         ),
     ],
@@ -460,7 +460,7 @@ def test_lambda_acts_on_no_other_heads_than_it_was_searched_for_or_trained_with(
         build(config)
 
     config = with_eval({'kind': 'none'}, pattern=pattern, lam_layers='nope')
-    config.runs.changed.lam = {'form': 'scalable_softmax'}
+    config.runs.changed.lam = {'law': 'scalable_softmax'}
     with pytest.raises(ValueError, match=rf'^evals\.changed\.position .*{moved}'):
         build(config)
 

@@ -62,8 +62,8 @@ def test_laws_temperatures_and_silenced_heads_are_measured_and_train_nothing(
     tmp_path: pathlib.Path,
 ) -> None:
     runs = {
-        'law': {'lam': {'form': 'log_position', 'coefficient': 0.5}},
-        'square': {'lam': {'form': 'log_square', 'coefficient': (0.5, -0.1)}},
+        'law': {'lam': {'law': 'log_position', 'coefficient': 0.5}},
+        'square': {'lam': {'law': 'log_square', 'coefficient': (0.5, -0.1)}},
         'sharp': {'model': {'temperature': 'entropy'}},
         'less': {'without': ((0, 1),)},
     }
@@ -94,9 +94,9 @@ def test_laws_temperatures_and_silenced_heads_are_measured_and_train_nothing(
 def test_without_a_coefficient_it_is_the_published_one() -> None:
     found = experiment(
         None,
-        law={'init': 'nope', 'lam': {'form': 'log_position'}},
-        same={'init': 'nope', 'lam': {'form': {'kind': 'log_position'}, 'coefficient': 0.1}},
-        other={'init': 'nope', 'lam': {'form': {'kind': 'log_position', 'train_length': 1}}},
+        law={'init': 'nope', 'lam': {'law': 'log_position'}},
+        same={'init': 'nope', 'lam': {'law': {'kind': 'log_position'}, 'coefficient': 0.1}},
+        other={'init': 'nope', 'lam': {'law': {'kind': 'log_position', 'train_length': 1}}},
     )
     law, same, other = (found.evals[f'{name}/seed0'].run for name in ('law', 'same', 'other'))
     assert isinstance(law, LawSpec) and law.coefficient == 0.1
@@ -104,7 +104,7 @@ def test_without_a_coefficient_it_is_the_published_one() -> None:
 
 
 def test_the_size_of_a_head_is_the_model_s() -> None:
-    found = experiment(None, law={'init': 'nope', 'lam': {'form': 'info_scale'}})
+    found = experiment(None, law={'init': 'nope', 'lam': {'law': 'info_scale'}})
     run = found.evals['law/seed0'].run
     assert run.model.lam.head_dim == run.model.head_dim  # type: ignore[attr-defined]
 
@@ -114,11 +114,11 @@ def test_coefficients_stay_or_are_trained_and_a_search_on_top_leaves_them(
     tmp_path: pathlib.Path,
 ) -> None:
     """Also through another temperature, and in the model that is read from the search's folder."""
-    search = {'form': 'log_length', 'times': (4.0,), 'steps': 2, 'warmup_steps': 0}
+    search = {'law': 'log_length', 'times': (4.0,), 'steps': 2, 'warmup_steps': 0}
     found = experiment(
         tmp_path,
-        frozen={'init': None, 'lam': {'form': 'log_length', 'coefficient': 0.4}},
-        trained={'init': None, 'lam': {'form': 'scalable_softmax', 'trained': True}},
+        frozen={'init': None, 'lam': {'law': 'log_length', 'coefficient': 0.4}},
+        trained={'init': None, 'lam': {'law': 'scalable_softmax', 'trained': True}},
         sharp={'init': 'trained', 'model': {'temperature': 'entropy'}},
         top={'init': 'sharp', 'search': search},
     )
@@ -150,12 +150,12 @@ def test_coefficients_stay_or_are_trained_and_a_search_on_top_leaves_them(
 
 
 def test_a_second_search_on_top_takes_the_place_of_the_first() -> None:
-    search = {'form': 'log_length', 'times': (2.0,)}
+    search = {'law': 'log_length', 'times': (2.0,)}
     found = experiment(
         None,
-        law={'init': None, 'lam': {'form': 'log_position'}},
+        law={'init': None, 'lam': {'law': 'log_position'}},
         top={'init': 'law', 'search': search},
-        next={'init': 'top', 'search': {**search, 'form': 'log_square'}},
+        next={'init': 'top', 'search': {**search, 'law': 'log_square'}},
     )
     first, second = (found.evals[f'{name}/seed0'].run for name in ('top', 'next'))
     assert first.model.lam == Product(LogPosition(64), LogLength(64))
@@ -165,23 +165,23 @@ def test_a_second_search_on_top_takes_the_place_of_the_first() -> None:
 def test_a_fine_tuned_model_may_have_one() -> None:
     found = experiment(
         None,
-        law={'init': 'nope', 'lam': {'form': 'log_length'}},
+        law={'init': 'nope', 'lam': {'law': 'log_length'}},
         tuned={'init': 'law', 'finetune': {'times': (2.0,)}},
     )
     run = found.evals['tuned/seed0'].run
     assert isinstance(run, RunSpec) and isinstance(run.init, LawSpec)
-    assert run.model.lam == run.init.form != Constant()
+    assert run.model.lam == run.init.law != Constant()
 
 
-BY_LAW = {'lam': {'form': 'log_length'}}
-BY_SEARCH = {'search': {'form': 'log_length', 'times': (2.0,)}}
+BY_LAW = {'lam': {'law': 'log_length'}}
+BY_SEARCH = {'search': {'law': 'log_length', 'times': (2.0,)}}
 TUNED = {'finetune': {'times': (2.0,)}}
 # Models whose lambda stays, or that have no heads to train.
 KEEPERS = {
-    'law': {'init': 'nope', 'lam': {'form': 'log_position'}},
+    'law': {'init': 'nope', 'lam': {'law': 'log_position'}},
     'sharp': {'init': 'law', 'model': {'temperature': 'entropy'}},
     'less': {'init': 'nope', 'without': ((0, 1),)},
-    'trained': {'init': None, 'lam': {'form': 'log_position'}},
+    'trained': {'init': None, 'lam': {'law': 'log_position'}},
     'searched': {'init': 'nope', **BY_SEARCH},
     'tuned': {'init': 'searched', **TUNED},
 }
@@ -195,7 +195,7 @@ KEEPERS = {
         ('sharp', BY_LAW, 'it only sets lambda'),
         ('less', BY_SEARCH, 'it only silences heads'),
         ('less', TUNED, 'its heads are silenced'),
-        ('trained', BY_LAW, 'it was trained with lambda of the form LogPosition'),
+        ('trained', BY_LAW, 'it was trained with lambda of the law LogPosition'),
         ('tuned', BY_LAW, 'its weights were tuned under a searched lambda'),
         ('tuned', BY_SEARCH, 'its weights were tuned under a searched lambda'),
     ],
@@ -208,32 +208,32 @@ def test_a_lambda_that_weights_were_made_with_is_not_replaced(
     experiment(None, plain={'init': 'nope', **TUNED}, next={'init': 'plain', **entry})
 
 
-@pytest.mark.parametrize('form', ['log_length', 'log_square'])
-def test_a_form_that_is_1_up_to_l_is_searched_beyond_it(form: str) -> None:
-    search = {'form': form, 'times': (0.5, 1.0), 'start': (0.1, 0.1) if 'square' in form else 0.1}
+@pytest.mark.parametrize('law', ['log_length', 'log_square'])
+def test_a_law_that_is_1_up_to_l_is_searched_beyond_it(law: str) -> None:
+    search = {'law': law, 'times': (0.5, 1.0), 'start': (0.1, 0.1) if 'square' in law else 0.1}
     with pytest.raises(
         ValueError, match=r'^runs\.law\.search\.times .* 64 tokens; .* is 1 up to that length'
     ):
         experiment(None, law={'init': 'nope', 'search': search})
     experiment(None, law={'init': 'nope', 'search': search | {'times': (1.0, 2.0)}})
-    experiment(None, law={'init': 'nope', 'search': {'form': 'constant', 'times': (1.0,)}})
+    experiment(None, law={'init': 'nope', 'search': {'law': 'constant', 'times': (1.0,)}})
 
 
 def test_no_uniform_multiplier_takes_the_place_of_a_law_that_was_trained() -> None:
-    law = {'init': None, 'lam': {'form': 'scalable_softmax', 'trained': True}}
+    law = {'init': None, 'lam': {'law': 'scalable_softmax', 'trained': True}}
     grid = {'kind': 'multiplier_grid', 'run': 'law', 'times': 2.0}
     keys = {'run': 'law', 'times': 2.0, 'multiplier': 1.2}
     for entry, field in ((grid, 'kind'), (keys, 'multiplier')):
-        with pytest.raises(ValueError, match=rf'^evals\.more\.{field} .*form ScalableSoftmax, whi'):
+        with pytest.raises(ValueError, match=rf'^evals\.more\.{field} .*law ScalableSoftmax, whi'):
             experiment(None, law=law, evals={'more': entry})
 
 
 def test_a_search_starts_from_the_numbers_that_are_given() -> None:
-    search = {'form': 'log_square', 'times': (2.0,), 'start': (0.3, -0.1)}
+    search = {'law': 'log_square', 'times': (2.0,), 'start': (0.3, -0.1)}
     run = experiment(None, law={'init': 'nope', 'search': search}).evals['law/seed0'].run
     assert isinstance(run, RunSpec) and run.model.lam == LogSquare(64)
     assert run.lam_start == (0.3, -0.1) and run.train.optimizer.bound is None
-    search = {'form': 'scalable_softmax', 'times': (2.0,), 'start': 0.43}
+    search = {'law': 'scalable_softmax', 'times': (2.0,), 'start': 0.43}
     run = experiment(None, law={'init': 'nope', 'search': search}).evals['law/seed0'].run
     assert run.lam_start == 0.43 and run.train.optimizer.bound is None  # no neutral coefficient
 
@@ -241,34 +241,34 @@ def test_a_search_starts_from_the_numbers_that_are_given() -> None:
 @pytest.mark.parametrize(
     ('entry', 'message'),
     [
-        ({'lam': {}}, r'lam\.form is None; it is missing; accepted: constant, log_length'),
-        ({'lam': {'form': 'log_pos'}}, r"lam\.form is 'log_pos'; accepted: constant"),
+        ({'lam': {}}, r'lam\.law is None; it is missing; accepted: constant, log_length'),
+        ({'lam': {'law': 'log_pos'}}, r"lam\.law is 'log_pos'; accepted: constant"),
         (
-            {'lam': {'form': {'kind': 'log_offset', 'share': 0.0}}},
-            r'lam\.form\.share is 0\.0; share \* train_length \(64\) must be',
+            {'lam': {'law': {'kind': 'log_offset', 'share': 0.0}}},
+            r'lam\.law\.share is 0\.0; share \* train_length \(64\) must be',
         ),
-        ({'lam': {'form': 'constant'}}, r'lam\.coefficient is None; Constant has no published one'),
+        ({'lam': {'law': 'constant'}}, r'lam\.coefficient is None; Constant has no published one'),
         (
-            {'lam': {'form': 'log_length', 'coefficient': 'x'}},
+            {'lam': {'law': 'log_length', 'coefficient': 'x'}},
             r"lam\.coefficient is 'x'; accepted: a number, or a tuple",
         ),
         (
-            {'lam': {'form': 'log_length', 'coefficient': (0.1, 0.2)}},
+            {'lam': {'law': 'log_length', 'coefficient': (0.1, 0.2)}},
             r'lam\.coefficient is \(0\.1, 0\.2\); it takes 1 for every head',
         ),
         (
-            {'lam': {'form': 'constant', 'coefficient': -1.0}},
+            {'lam': {'law': 'constant', 'coefficient': -1.0}},
             r'lam\.coefficient is -1\.0; it must be finite and above 0',
         ),
-        ({'lam': {'form': 'log_length', 'rate': 1}}, r'lam\.rate is unknown; accepted'),
-        ({'lam': {'form': 'log_length', 'trained': True}}, r'lam\.trained is unknown; accepted'),
+        ({'lam': {'law': 'log_length', 'rate': 1}}, r'lam\.rate is unknown; accepted'),
+        ({'lam': {'law': 'log_length', 'trained': True}}, r'lam\.trained is unknown; accepted'),
         (
-            {'init': None, 'lam': {'form': 'log_length', 'trained': 1}},
+            {'init': None, 'lam': {'law': 'log_length', 'trained': 1}},
             r'lam\.trained is 1; accepted: True or False',
         ),
         (
-            {'init': None, 'lam': {'form': 'log_length', 'coefficient': 0.3, 'trained': True}},
-            r'lam\.trained is True; accepted: False; lambda of the form LogLength is 1 in ',
+            {'init': None, 'lam': {'law': 'log_length', 'coefficient': 0.3, 'trained': True}},
+            r'lam\.trained is True; accepted: False; lambda of the law LogLength is 1 in ',
         ),
     ],
     ids=str,
@@ -281,23 +281,23 @@ def test_what_does_not_fit_is_refused_by_its_name(entry: dict[str, Any], message
 @pytest.mark.parametrize(
     ('init', 'search', 'message'),
     [
-        ('nope', {'form': 'scalable_softmax'}, r'start is None; no coefficient of ScalableSoftmax'),
-        ('nope', {'form': 'log_length', 'start': np.nan}, r'start is nan; .* finite'),
+        ('nope', {'law': 'scalable_softmax'}, r'start is None; no coefficient of ScalableSoftmax'),
+        ('nope', {'law': 'log_length', 'start': np.nan}, r'start is nan; .* finite'),
         (
             'nope',
-            {'form': 'log_square', 'start': (0.3, -0.1), 'bound': 0.0},
+            {'law': 'log_square', 'start': (0.3, -0.1), 'bound': 0.0},
             r'start is \(0\.3, -0\.1\); it is below runs\.top\.search\.bound',
         ),
         (
             'nope',
-            {'form': 'log_position', 'start_from': 'grid'},
+            {'law': 'log_position', 'start_from': 'grid'},
             r"start_from is 'grid'; .* LogPosition cannot start from a uniform",
         ),
-        ('nope', {'form': {'kind': 'log_offset', 'share': 0.0}}, r'form\.share is 0\.0'),
+        ('nope', {'law': {'kind': 'log_offset', 'share': 0.0}}, r'law\.share is 0\.0'),
         ('nope', {'objective': 'kl'}, r"objective is 'kl'; accepted: loss, entropy"),
         (
             'nope',
-            {'form': 'log_length', 'objective': 'entropy', 'times': (1.0, 2.0)},
+            {'law': 'log_length', 'objective': 'entropy', 'times': (1.0, 2.0)},
             r'times is \(1\.0, 2\.0\); it makes windows of 64 tokens; the obj',
         ),
         (
@@ -307,7 +307,7 @@ def test_what_does_not_fit_is_refused_by_its_name(entry: dict[str, Any], message
         ),
         (
             'law',
-            {'form': 'constant', 'start_from': 'grid'},
+            {'law': 'constant', 'start_from': 'grid'},
             r"start_from is 'grid'; its grid leaves LogPosition out",
         ),
         ('law', {'objective': 'entropy'}, r"objective is 'entropy'; its target leaves LogPosition"),
@@ -318,21 +318,21 @@ def test_what_a_search_cannot_do_is_refused_by_its_name(
 ) -> None:
     """On a model, and on one that was trained under a law, which would be left out."""
     grid = {'grid': {'kind': 'multiplier_grid', 'run': 'nope', 'times': 2.0}}
-    law = {'init': None, 'lam': {'form': 'log_position'}}
+    law = {'init': None, 'lam': {'law': 'log_position'}}
     top = {'init': init, 'search': {'times': (2.0,), **search}}
     with pytest.raises(ValueError, match=rf'^(runs\.top\.)?search\.{message}'):
         experiment(None, evals=grid, law=law, top=top)
 
 
-@pytest.mark.parametrize('name', lam.FORMS)
+@pytest.mark.parametrize('name', lam.LAWS)
 def test_every_form_is_rebuilt_from_the_identity_of_its_model(name: str) -> None:
-    form = lam.from_section(name, 'search.form', train_length=16, head_dim=8)
+    form = lam.from_section(name, 'search.law', train_length=16, head_dim=8)
     model = tiny.model(lam=form, attention=None)
     assert rebuild(plain(model), model_types()) == model
 
 
 def test_a_search_by_entropy_knows_the_training_length_and_is_another_run() -> None:
-    search = {'form': 'log_length', 'times': (2.0,)}
+    search = {'law': 'log_length', 'times': (2.0,)}
     searches = {'loss': {}, 'same': {'objective': 'loss'}, 'entropy': {'objective': 'entropy'}}
     found = experiment(
         None,

@@ -23,7 +23,7 @@ from tests.experiments.task_configs import config, spec_of, with_run
 def searched(**entry: Any) -> ConfigDict:
     """Lambda searched on cmc of lengths 5 and 6, of a model trained on 2 to 4."""
     task = {'name': 'cmc', 'longest': 6, 'shortest': 5, 'train': 40, 'validation': 4}
-    found = {'init': 'one', 'task': task, 'search': {'form': 'constant', 'times': (1.5,)}}
+    found = {'init': 'one', 'task': task, 'search': {'law': 'constant', 'times': (1.5,)}}
     changed = with_run(two=found | entry)
     changed.evals['one/'].run = 'two'
     return changed
@@ -64,7 +64,7 @@ def check(experiment: Experiment, folder: pathlib.Path) -> None:
     execute.check(bench, [spec.run for spec in experiment.evals.values()])
 
 
-BY_ENTROPY = {'form': 'constant', 'times': (1.5,), 'objective': 'entropy'}
+BY_ENTROPY = {'law': 'constant', 'times': (1.5,), 'objective': 'entropy'}
 
 
 def test_a_search_by_entropy_compares_prompts_with_the_longest_of_training(
@@ -86,11 +86,11 @@ def test_a_search_by_entropy_compares_prompts_with_the_longest_of_training(
 
 @pytest.mark.parametrize(('search', 'lengths', 'message'), [
     (BY_ENTROPY, (4, 6), r'task has prompts of 7 tokens; .* their first 7 tokens, .* raise its'),
-    (BY_ENTROPY | {'form': 'log_position'}, (5, 6),
+    (BY_ENTROPY | {'law': 'log_position'}, (5, 6),
      r'task has prompts of up to 9 tokens, .* LogPosition is 1: '),
-    ({'form': 'log_position', 'times': (1.5,)}, (3, 4),
+    ({'law': 'log_position', 'times': (1.5,)}, (3, 4),
      r'task has examples of up to 11 tokens, .* acts beyond 11; take '),
-    ({'form': 'constant', 'times': (0.5, 1.5)}, (5, 6),
+    ({'law': 'constant', 'times': (0.5, 1.5)}, (5, 6),
      r'search\.times makes sequences of 10 tokens; the longest .* has 15 tok'),
 ])  # fmt: skip
 def test_a_search_that_reads_nothing_to_learn_from_is_refused(
@@ -110,10 +110,10 @@ def test_a_law_counts_from_the_longest_example_of_training_however_it_comes(
 ) -> None:
     """Searched, given or trained in, at whatever width rows are padded to; a search at that width
     is one on longer examples all the same."""
-    law = {'form': 'log_position', 'coefficient': 0.5}
+    law = {'law': 'log_position', 'coefficient': 0.5}
     given = with_run(two={'init': 'one', 'lam': law})
     given.evals['one/'].run = 'two'
-    by_search = build(searched(search={'form': 'log_position', 'times': (1.0,)}))
+    by_search = build(searched(search={'law': 'log_position', 'times': (1.0,)}))
     for experiment in (by_search, build(given), build(config(lam=law))):
         form = spec_of(experiment).run.model.lam
         assert isinstance(form, LogPosition) and form.train_length == 11
@@ -121,7 +121,7 @@ def test_a_law_counts_from_the_longest_example_of_training_however_it_comes(
 
 
 @pytest.mark.parametrize('entry', [
-    {'lam': {'form': 'log_length', 'coefficient': 1.0}},
+    {'lam': {'law': 'log_length', 'coefficient': 1.0}},
     {'model': {'position': {'kind': 'rotary', 'scaling': {'kind': 'dynamic_ntk', 'factor': 2.0}}}},
 ])  # fmt: skip
 def test_what_follows_the_length_of_padded_rows_is_refused(

@@ -20,8 +20,8 @@ ENTROPY = {'init': 'nope', 'model': {'temperature': 'entropy'}}
 def test_it_stands_on_a_law_and_on_a_search_and_both_on_it() -> None:
     """With both, and as runs of their own."""
     law, search = (
-        {'lam': {'form': 'log_length'}},
-        {'search': {'form': 'log_length', 'times': (2.0,)}},
+        {'lam': {'law': 'log_length'}},
+        {'search': {'law': 'log_length', 'times': (2.0,)}},
     )
     found = experiment(
         None,
@@ -72,7 +72,7 @@ def test_what_does_not_fit_is_refused_by_its_name(entry: dict[str, Any], message
 def test_a_search_moves_no_temperature_to_other_heads() -> None:
     """`lam_layers` says where the temperature acts too, and the searched model is frozen."""
     half = {'position': {'kind': 'split', 'local': {'kind': 'rotary'}}}
-    search = {'form': 'log_length', 'times': (2.0,)}
+    search = {'law': 'log_length', 'times': (2.0,)}
     every = {'search': search, 'model': {'lam_layers': 'all'}}
 
     def run_of(temperature: str, lam_layers: str) -> Any:

@@ -93,7 +93,7 @@ def test_prompts_of_chosen_lengths_take_the_place_of_the_plan():
 def test_the_context_of_a_changed_model_is_that_of_the_run_it_stands_on():
     """L, or the length of a search or of fine-tuning, for measurements and for exports."""
     config = config_of('fig6')
-    law, sharp = {'lam': {'form': 'log_length'}}, {'model': {'temperature': 'entropy'}}
+    law, sharp = {'lam': {'law': 'log_length'}}, {'model': {'temperature': 'entropy'}}
     with config.unlocked():
         config.runs = {
             'nope': config.runs.nope.to_dict(),
@@ -344,7 +344,7 @@ def test_multipliers_of_each_length_are_not_chosen_under_another_encoding_or_law
         build(config)
     config = config_of('laws')
     config.evals['trained_log_keys/'].grid = {}
-    with pytest.raises(ValueError, match=r'grid is .* trained with lambda of the form LogPosition'):
+    with pytest.raises(ValueError, match=r'grid is .* trained with lambda of the law LogPosition'):
         build(config)
 
 

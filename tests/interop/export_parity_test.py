@@ -13,7 +13,7 @@ import pytest
 
 from nope.interop import Described, fold
 from nope.model import LayerKind, ModelConfig
-from nope.model.lam import Form, LogLength
+from nope.model.lam import Law, LogLength
 from nope.positions import NoPE, Rotary
 from tests import tiny
 from tests.interop import stock
@@ -56,9 +56,9 @@ def test_stock_computes_the_same_with_lambda_folded(
     tiny.assert_same(again.variables, fold(found.model, found.variables)[1])
 
 
-def with_form(found: Imported, form: Form) -> Imported:
-    """The same parameters with lambda in another form."""
-    model = dataclasses.replace(found.model, lam=form)
+def with_law(found: Imported, law: Law) -> Imported:
+    """The same parameters with lambda under another law."""
+    model = dataclasses.replace(found.model, lam=law)
     return dataclasses.replace(found, described=found.described._replace(model=model))
 
 
@@ -68,7 +68,7 @@ def test_a_lambda_that_follows_the_length_is_folded_at_one(
 ) -> None:
     """Below that length too, the written model has the lambda of that length."""
     source = imported(name)
-    found = with_form(source, LogLength(TRAINED))
+    found = with_law(source, LogLength(TRAINED))
     found = found.with_lam(lam_between(0, 0.5, found.model))
     theirs = stock.restore(exported(tmp_path / 'out', found, length=LONGEST))
     expected = stock.logits(theirs, TOKENS)

@@ -234,7 +234,7 @@ def greedy(
 ) -> np.ndarray:
     """As `generate`, by a full forward pass for every token.
 
-    length: of the sequence, which encodings and lambda forms may follow: one for all of it, as in
+    length: of the sequence, which encodings and laws of lambda may follow: one for all of it, as in
     this library's own generation; None for as many tokens as there are at each step.
     """
     tokens_BT = prompt_BT

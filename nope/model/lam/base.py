@@ -1,4 +1,4 @@
-"""Base class for forms of lambda: from stored coefficients to multipliers of 1/sqrt(H)."""
+"""Base class for laws of lambda: from stored coefficients to multipliers of 1/sqrt(H)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from jaxtyping import Array, Float32, Int, Real
 
 from nope.runtime.errors import FieldError
 
-Coefficient = float | tuple[float, ...]  # of one head, a tuple for forms with several numbers
+Coefficient = float | tuple[float, ...]  # of one head, a tuple for laws with several numbers
 Coefficients = tuple[jax.Array, ...]  # the C numbers of all heads, an array for each
 
 
 @dataclasses.dataclass(frozen=True)
-class Form(abc.ABC):
+class Law(abc.ABC):
     """A law for the multiplier p of 1/sqrt(H): softmax_j(p / sqrt(H) * q_i . k_j).
 
     numbers: C, coefficients of one head.
@@ -31,7 +31,7 @@ class Form(abc.ABC):
     starts_from_uniform: whether a search may start from a grid's best uniform multiplier;
         only where the coefficient is p itself.
 
-    A form's fields are its constants; they are part of a run's identity. A value out of range is a
+    A law's fields are its constants; they are part of a run's identity. A value out of range is a
     `FieldError`, which `from_section` names by what was typed.
     """
 
@@ -44,7 +44,7 @@ class Form(abc.ABC):
     starts_from_uniform: ClassVar[bool] = False
 
     @abc.abstractmethod
-    def law(self, c: Coefficients, at: int | jax.Array) -> jax.Array:
+    def multiplier(self, c: Coefficients, at: int | jax.Array) -> jax.Array:
         """p, float32, of coefficients c that broadcast against `at`.
 
         at: the length n, a scalar, usually traced. For laws by position it is i, int32 [T, 1]: the
@@ -57,7 +57,7 @@ class Form(abc.ABC):
         length: int | Real[Array, ''],
         positions_T: Int[Array, 'T'] | None = None,
     ) -> Float32[Array, 'L *T N']:
-        """p of one sequence, float32: [L, N], or [L, T, N] of a form that follows the position.
+        """p of one sequence, float32: [L, N], or [L, T, N] of a law that follows the position.
 
         coefficients_LN: float32, [L, N, C] of a law with C > 1 numbers a head. A law of the
         position needs positions_T, int32, 0-based.
@@ -66,9 +66,9 @@ class Form(abc.ABC):
         if self.numbers > 1:
             c = tuple(coefficients_LN[..., k] for k in range(self.numbers))
         if not self.follows_position:
-            return self.law(c, length)
+            return self.multiplier(c, length)
         assert positions_T is not None
-        return self.law(tuple(one_LN[:, None] for one_LN in c), (positions_T + 1)[:, None])
+        return self.multiplier(tuple(one_LN[:, None] for one_LN in c), (positions_T + 1)[:, None])
 
     def acts_within(self, length: int) -> bool:
         """Whether p depends on the coefficient in sequences of up to `length` tokens."""
@@ -80,7 +80,7 @@ class Form(abc.ABC):
 
     @property
     def fresh(self) -> Coefficient:
-        """Coefficient of a fresh model: the neutral one, or the published one of a form without.
+        """Coefficient of a fresh model: the neutral one, or the published one of a law without.
         TypeError where there is neither."""
         coefficient = self.published if self.neutral is None else self.neutral
         if coefficient is None:
@@ -111,13 +111,13 @@ class Form(abc.ABC):
         name = type(self).__name__
         if self.follows_position:
             raise ValueError(
-                f'lambda of the form {name} follows the position of the query; W_q is the same '
+                f'lambda of the law {name} follows the position of the query; W_q is the same '
                 "at every position, and no factor of it can stand for this lambda (lam='none' "
                 'leaves it out)'
             )
         if self.follows_length and length is None:
             raise ValueError(
-                f'lambda of the form {name} follows the length of the sequence; one factor for '
+                f'lambda of the law {name} follows the length of the sequence; one factor for '
                 'every head needs the one length it is for'
             )
 

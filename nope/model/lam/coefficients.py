@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float32
 
-from nope.model.lam.base import Coefficient, Form
+from nope.model.lam.base import Coefficient, Law
 
 
 def uniform(
@@ -15,16 +15,16 @@ def uniform(
 ) -> Float32[Array, '{layers} {heads} *C']:
     """Coefficients that are the same in all heads, [layers, heads] float32.
 
-    numbers: C, for forms with more than one a head: [layers, heads, C] then. A single number stands
+    numbers: C, for laws with more than one a head: [layers, heads, C] then. A single number stands
     for all C.
     """
     axes = (layers, heads) if numbers == 1 else (layers, heads, numbers)
     return jnp.full(axes, jnp.asarray(coefficient, jnp.float32), jnp.float32)
 
 
-def initial(form: Form, layers: int, heads: int) -> jax.Array:
-    """Coefficients of a fresh model, [L, N] or [L, N, C] float32: those of `Form.fresh`."""
-    return uniform(form.fresh, layers, heads, form.numbers)
+def initial(law: Law, layers: int, heads: int) -> jax.Array:
+    """Coefficients of a fresh model, [L, N] or [L, N, C] float32: those of `Law.fresh`."""
+    return uniform(law.fresh, layers, heads, law.numbers)
 
 
 def is_neutral(multipliers: np.ndarray) -> bool:

@@ -8,12 +8,12 @@ from typing import ClassVar
 
 import jax
 
-from nope.model.lam.base import Coefficient, Coefficients, Form
+from nope.model.lam.base import Coefficient, Coefficients, Law
 from nope.runtime.errors import FieldError
 
 
 @dataclasses.dataclass(frozen=True)
-class Constant(Form):
+class Constant(Law):
     """p_h, whatever the length: UniformScale when all are equal, HeadScale otherwise.
 
     arXiv 2404.12224, equations 3 and 4.
@@ -22,7 +22,7 @@ class Constant(Form):
     neutral: ClassVar[float] = 1.0
     starts_from_uniform = True
 
-    def law(self, c: Coefficients, at: int | jax.Array) -> jax.Array:
+    def multiplier(self, c: Coefficients, at: int | jax.Array) -> jax.Array:
         return c[0]
 
     def describe(self) -> str:

@@ -6,7 +6,7 @@ import dataclasses
 
 from jaxtyping import Array, Float32, Int, Real
 
-from nope.model.lam.base import Form
+from nope.model.lam.base import Law
 from nope.model.lam.coefficients import uniform
 from nope.runtime.errors import FieldError, one_of
 
@@ -25,7 +25,7 @@ class GivenLaw:
     without position encoding.
     """
 
-    law: Form
+    law: Law
     coefficient: float
     first: int = 1
     heads: str = 'all'
@@ -47,7 +47,7 @@ class GivenLaw:
         length: int | Real[Array, ''],
         positions_T: Int[Array, 'T'] | None,
     ) -> Float32[Array, '{layers} *T {heads}']:
-        """p of one sequence, as `Form.multipliers` gives it, in all heads."""
+        """p of one sequence, as `Law.multipliers` gives it, in all heads."""
         coefficients_LN = uniform(self.coefficient, layers, heads, self.law.numbers)
         if positions_T is not None:
             positions_T = positions_T + (self.first - 1)

@@ -38,7 +38,7 @@ class InfoScale(Relative):
         if head_dim != self.head_dim:
             raise FieldError('head_dim', self.head_dim, f'there are heads of {head_dim} dimensions')
 
-    def law(self, c: Coefficients, at: int | jax.Array) -> jax.Array:
+    def multiplier(self, c: Coefficients, at: int | jax.Array) -> jax.Array:
         n = jnp.maximum(jnp.asarray(at, jnp.float32), float(self.train_length))
         part = -jnp.expm1(-2 / self.head_dim * jnp.log(n))  # 1 - n^(-2/H)
         whole = -jnp.expm1(-2 / self.head_dim * jnp.log(jnp.float32(self.train_length)))

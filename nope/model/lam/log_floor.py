@@ -24,7 +24,7 @@ class LogFloor(Relative):
     published = 0.1
     follows_position = True
 
-    def law(self, c: Coefficients, at: int | jax.Array) -> jax.Array:
+    def multiplier(self, c: Coefficients, at: int | jax.Array) -> jax.Array:
         spans = jnp.asarray(at) // self.train_length
         return 1.0 + c[0] * jnp.log1p(spans.astype(jnp.float32))
 

@@ -23,7 +23,7 @@ class LogLength(Relative):
     follows_length = True
     acts_inside = False
 
-    def law(self, c: Coefficients, at: int | jax.Array) -> jax.Array:
+    def multiplier(self, c: Coefficients, at: int | jax.Array) -> jax.Array:
         return 1.0 + c[0] * self.log_beyond(at)
 
     def describe(self) -> str:

@@ -40,7 +40,7 @@ class LogOffset(Relative):
         """a, in tokens."""
         return self.share * self.train_length
 
-    def law(self, c: Coefficients, at: int | jax.Array) -> jax.Array:
+    def multiplier(self, c: Coefficients, at: int | jax.Array) -> jax.Array:
         log = jnp.log1p(jnp.asarray(at, jnp.float32) / self.offset)  # ln(a + i) - ln a
         return 1.0 + c[0] * (log / math.log(self.offset))
 

@@ -36,7 +36,7 @@ class LogRatio(Relative):
     def acts_inside(self) -> bool:  # type: ignore[override]
         return self.inside
 
-    def law(self, c: Coefficients, at: int | jax.Array) -> jax.Array:
+    def multiplier(self, c: Coefficients, at: int | jax.Array) -> jax.Array:
         log = jnp.log(jnp.asarray(at, jnp.float32) / self.train_length)
         if not self.inside:
             log = jnp.maximum(log, 0.0)

@@ -27,7 +27,7 @@ class LogRatioPosition(Relative):
     follows_position = True
     acts_inside = False
 
-    def law(self, c: Coefficients, at: int | jax.Array) -> jax.Array:
+    def multiplier(self, c: Coefficients, at: int | jax.Array) -> jax.Array:
         return 1.0 + c[0] * (self.log_beyond(at) / math.log(self.train_length))
 
     def describe(self) -> str:

@@ -24,7 +24,7 @@ class LogSquare(Relative):
     follows_length = True
     acts_inside = False
 
-    def law(self, c: Coefficients, at: int | jax.Array) -> jax.Array:
+    def multiplier(self, c: Coefficients, at: int | jax.Array) -> jax.Array:
         x = self.log_beyond(at)
         return 1.0 + c[0] * x + c[1] * x**2
 

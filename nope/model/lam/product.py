@@ -1,4 +1,4 @@
-"""Lambda as the product of a law that a model was trained under and a second form."""
+"""Lambda as the product of a law that a model was trained under and a second law."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import dataclasses
 import jax
 from jaxtyping import Array, Float32, Int, Real
 
-from nope.model.lam.base import Coefficient, Coefficients, Form
+from nope.model.lam.base import Coefficient, Coefficients, Law
 from nope.model.lam.scale import times
 
 
 @dataclasses.dataclass(frozen=True)
-class Product(Form):
+class Product(Law):
     """p_h = p_h of `trained` * p_h of `searched`, for a search on top of a trained-in law.
 
     Coefficients of a head are those of `trained`, which have no gradient and stay as they are,
@@ -20,8 +20,8 @@ class Product(Form):
     that it starts from was trained under a law (`experiments/runs/search.py`).
     """
 
-    trained: Form
-    searched: Form
+    trained: Law
+    searched: Law
 
     neutral = None
 
@@ -48,7 +48,7 @@ class Product(Form):
     def fresh(self) -> Coefficient:
         return (*_of_head(self.trained), *_of_head(self.searched))
 
-    def law(self, c: Coefficients, at: int | jax.Array) -> jax.Array:
+    def multiplier(self, c: Coefficients, at: int | jax.Array) -> jax.Array:
         raise NotImplementedError('each of its laws may follow something else')
 
     def multipliers(
@@ -79,18 +79,18 @@ class Product(Form):
 
 
 def _multipliers(
-    form: Form,
+    law: Law,
     coefficients_LNC: jax.Array,
     length: int | jax.Array,
     positions_T: jax.Array | None,
 ) -> jax.Array:
-    one = form.numbers == 1
-    return form.multipliers(
+    one = law.numbers == 1
+    return law.multipliers(
         coefficients_LNC[..., 0] if one else coefficients_LNC, length, positions_T
     )
 
 
-def _of_head(form: Form) -> tuple[float, ...]:
+def _of_head(law: Law) -> tuple[float, ...]:
     """As many numbers as a head has; a single one stands for all."""
-    coefficient = form.fresh
-    return coefficient if isinstance(coefficient, tuple) else (coefficient,) * form.numbers
+    coefficient = law.fresh
+    return coefficient if isinstance(coefficient, tuple) else (coefficient,) * law.numbers

@@ -1,11 +1,11 @@
-"""Registry of the forms of lambda, and their construction from a config section."""
+"""Registry of the laws of lambda, and their construction from a config section."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from nope.model.lam.base import Form
+from nope.model.lam.base import Law
 from nope.model.lam.constant import Constant
 from nope.model.lam.given import GivenLaw
 from nope.model.lam.info_scale import InfoScale
@@ -22,7 +22,7 @@ from nope.model.lam.yarn_temperature import YarnTemperature
 from nope.runtime import sections
 from nope.runtime.errors import describe, one_of
 
-FORMS: dict[str, type[Form]] = {
+LAWS: dict[str, type[Law]] = {
     'constant': Constant,
     'log_length': LogLength,
     'log_position': LogPosition,
@@ -40,20 +40,20 @@ FORMS: dict[str, type[Form]] = {
 
 def from_section(
     section: str | Mapping[str, Any], field: str, *, train_length: int, head_dim: int
-) -> Form:
-    """The form that `{'kind': NAME, ...fields}` describes, or a bare name.
+) -> Law:
+    """The law that `{'kind': NAME, ...fields}` describes, or a bare name.
 
-    field: the section's name in messages. train_length, head_dim: of the model, for forms that have
+    field: the section's name in messages. train_length, head_dim: of the model, for laws that have
     a field of that name and are not given another. ValueError for an unknown kind or field, or a
     value of the wrong type or out of range.
     """
     if isinstance(section, str):
-        kind = sections.kind_of(section, FORMS, field)
+        kind = sections.kind_of(section, LAWS, field)
         fields: dict[str, Any] = {}
     elif isinstance(section, Mapping):
-        kind, fields = sections.kind_and_fields(section, FORMS, field)
+        kind, fields = sections.kind_and_fields(section, LAWS, field)
     else:
-        raise ValueError(describe(field, section, f"{one_of(FORMS)}, {{'kind': NAME, ...}}"))
+        raise ValueError(describe(field, section, f"{one_of(LAWS)}, {{'kind': NAME, ...}}"))
     of_model = {'train_length': train_length, 'head_dim': head_dim}
     known = {n: value for n, value in of_model.items() if n in sections.fields_of(kind)}
     return sections.make(kind, {**known, **fields}, field)

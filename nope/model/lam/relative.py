@@ -1,4 +1,4 @@
-"""Base class for forms of lambda that count lengths and positions in training lengths."""
+"""Base class for laws of lambda that count lengths and positions in training lengths."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 
-from nope.model.lam.base import Form
+from nope.model.lam.base import Law
 from nope.runtime.errors import FieldError
 
 MOST = 2**30  # positions are int32
 
 
 @dataclasses.dataclass(frozen=True)
-class Relative(Form):
-    """A form with the training length L among its constants.
+class Relative(Law):
+    """A law with the training length L among its constants.
 
     train_length: L in tokens, the config's unless the section gives another. least: the shortest.
     """

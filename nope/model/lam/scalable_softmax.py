@@ -6,11 +6,11 @@ import dataclasses
 
 import jax
 
-from nope.model.lam.base import Coefficients, Form, log_of_keys
+from nope.model.lam.base import Coefficients, Law, log_of_keys
 
 
 @dataclasses.dataclass(frozen=True)
-class ScalableSoftmax(Form):
+class ScalableSoftmax(Law):
     """p_h(i) = s_h * ln i, i the keys that a query sees (its position counted from 1).
 
     SSMax (arXiv 2501.19399), s trained with the weights; published here is 0.43, what the paper's
@@ -24,7 +24,7 @@ class ScalableSoftmax(Form):
     published = 0.43
     follows_position = True
 
-    def law(self, c: Coefficients, at: int | jax.Array) -> jax.Array:
+    def multiplier(self, c: Coefficients, at: int | jax.Array) -> jax.Array:
         return c[0] * log_of_keys(at)
 
     def describe(self) -> str:

@@ -6,11 +6,11 @@ import dataclasses
 
 import jax
 
-from nope.model.lam.base import Coefficients, Form, log_of_keys
+from nope.model.lam.base import Coefficients, Law, log_of_keys
 
 
 @dataclasses.dataclass(frozen=True)
-class ScalableSoftmaxBias(Form):
+class ScalableSoftmaxBias(Law):
     """p_h(i) = s_h * ln i + b_h, i the keys that a query sees (its position counted from 1);
     coefficients (s_h, b_h).
 
@@ -22,7 +22,7 @@ class ScalableSoftmaxBias(Form):
     neutral = (0.0, 1.0)
     follows_position = True
 
-    def law(self, c: Coefficients, at: int | jax.Array) -> jax.Array:
+    def multiplier(self, c: Coefficients, at: int | jax.Array) -> jax.Array:
         return c[0] * log_of_keys(at) + c[1]
 
     def describe(self) -> str:

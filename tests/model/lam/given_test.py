@@ -39,12 +39,12 @@ def test_i_counts_from_the_first_token(first: int, span: int) -> None:
     np.testing.assert_allclose(found, np.tile(np.array(expected)[:, None], (2, 1, 3)), rtol=1e-6)
 
 
-@pytest.mark.parametrize('name', lam.FORMS)
+@pytest.mark.parametrize('name', lam.LAWS)
 def test_the_model_is_that_of_the_coefficient_under_any_law(name: str) -> None:
     """But for the rounding of constants that the compiler folds."""
-    form = lam.from_section(name, 'form', train_length=4, head_dim=tiny.MODEL.head_dim)
-    given = tiny.model(layers=1, law=GivenLaw(form, 0.3))
-    searched = tiny.model(layers=1, lam=form)
+    law = lam.from_section(name, 'law', train_length=4, head_dim=tiny.MODEL.head_dim)
+    given = tiny.model(layers=1, law=GivenLaw(law, 0.3))
+    searched = tiny.model(layers=1, lam=law)
     np.testing.assert_allclose(hidden(given), hidden(searched, 0.3), rtol=1e-5, atol=1e-6)
 
 
@@ -121,4 +121,4 @@ def test_laws_that_do_not_fit_the_model_are_refused() -> None:
     with pytest.raises(ValueError, match=r"^law\.heads is 'nope'; every head has a position"):
         tiny.model(position=Rotary(), law=law)
     with pytest.raises(ValueError, match=r'^law\.law\.head_dim is 9; there are heads of'):
-        tiny.model(law=dataclasses.replace(law, law=lam.FORMS['info_scale'](8, 9)))
+        tiny.model(law=dataclasses.replace(law, law=lam.LAWS['info_scale'](8, 9)))

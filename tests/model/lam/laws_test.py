@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from nope.model import lam
-from nope.model.lam import Form, LogFloor, LogLength
+from nope.model.lam import Law, LogFloor, LogLength
 from nope.model.lam.info_scale import InfoScale
 from nope.model.lam.log_offset import LogOffset
 from nope.model.lam.log_position import LogPosition
@@ -25,17 +25,17 @@ DOUBLED = [1024, 2048, 4096, 8192, 16384]
 ENTROPY = 1 - np.maximum(DOUBLED, 2048.0) ** (-2 / 64)
 
 
-def multipliers(form: Form, coefficient: lam.Coefficient, at: Sequence[int]) -> np.ndarray:
+def multipliers(law: Law, coefficient: lam.Coefficient, at: Sequence[int]) -> np.ndarray:
     """p of one head in sequences of so many tokens, or of queries that see so many keys."""
-    coefficients_LN = lam.uniform(coefficient, 1, 1, form.numbers)
-    if form.follows_position:
+    coefficients_LN = lam.uniform(coefficient, 1, 1, law.numbers)
+    if law.follows_position:
         positions_T = jnp.asarray(at, jnp.int32) - 1
-        return np.asarray(form.multipliers(coefficients_LN, 10_000, positions_T)[0, :, 0])
-    return np.array([form.multipliers(coefficients_LN, n)[0, 0] for n in at])
+        return np.asarray(law.multipliers(coefficients_LN, 10_000, positions_T)[0, :, 0])
+    return np.array([law.multipliers(coefficients_LN, n)[0, 0] for n in at])
 
 
 @pytest.mark.parametrize(
-    ('form', 'coefficient', 'at', 'expected'),
+    ('law', 'coefficient', 'at', 'expected'),
     [
         (lam.Constant(), 1.7, [1, 64, 10_000], [1.7, 1.7, 1.7]),
         (LogLength(64), 0.5, [1, 63, 64], [1, 1, 1]),
@@ -55,22 +55,22 @@ def multipliers(form: Form, coefficient: lam.Coefficient, at: Sequence[int]) -> 
         (ScalableSoftmax(), None, [1, 2, 1024], 0.43 * np.log([1, 2, 1024])),
         (ScalableSoftmaxBias(), (0.43, 0.2), [1, 2, 100], 0.2 + 0.43 * np.log([1, 2, 100])),
     ],
-    ids=lambda value: type(value).__name__ if isinstance(value, Form) else '',
+    ids=lambda value: type(value).__name__ if isinstance(value, Law) else '',
 )
 def test_the_values_are_the_published_ones(
-    form: Form, coefficient: lam.Coefficient | None, at: list[int], expected: Any
+    law: Law, coefficient: lam.Coefficient | None, at: list[int], expected: Any
 ) -> None:
     """A coefficient of None is the published one."""
-    given = form.published if coefficient is None else coefficient
+    given = law.published if coefficient is None else coefficient
     assert given is not None
-    np.testing.assert_allclose(multipliers(form, given, at), expected, rtol=2e-6, atol=1e-6)
+    np.testing.assert_allclose(multipliers(law, given, at), expected, rtol=2e-6, atol=1e-6)
 
 
 KEYS = list(range(1, 300))
 
 
 @pytest.mark.parametrize(
-    ('form', 'coefficient', 'same', 'other'),
+    ('law', 'coefficient', 'same', 'other'),
     [
         (LogRatio(64), 1.7, LogLength(64), 1.7 / np.log(64)),
         (LogRatioPosition(64), 1.7, LogPosition(64), 1.7 / np.log(64)),
@@ -80,9 +80,9 @@ KEYS = list(range(1, 300))
     ],
 )
 def test_a_law_is_another_one_of_another_coefficient(
-    form: Form, coefficient: lam.Coefficient, same: Form, other: float
+    law: Law, coefficient: lam.Coefficient, same: Law, other: float
 ) -> None:
-    found = multipliers(form, coefficient, KEYS)
+    found = multipliers(law, coefficient, KEYS)
     np.testing.assert_allclose(found, multipliers(same, other, KEYS), rtol=1e-6, atol=1e-6)
 
 

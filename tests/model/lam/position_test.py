@@ -1,4 +1,4 @@
-"""A form of lambda that follows the query's position, through the whole model."""
+"""A law of lambda that follows the query's position, through the whole model."""
 
 from __future__ import annotations
 

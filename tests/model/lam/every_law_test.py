@@ -1,4 +1,4 @@
-"""What every form of lambda says and computes."""
+"""What every law of lambda says and computes."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from tests.model.lam.by_keys import ByKeys
 COEFFICIENTS = jnp.asarray([[0.5, 1.0, 1.7], [0.0, 3.0, 1.3]], jnp.float32)
 POSITIONS = jnp.arange(70, dtype=jnp.int32)
 LENGTHS = (1, 63, 64, 1000)
-FORMS = [
-    *(lam.from_section(name, 'form', train_length=16, head_dim=8) for name in lam.FORMS),
+LAWS = [
+    *(lam.from_section(name, 'law', train_length=16, head_dim=8) for name in lam.LAWS),
     ByKeys(),
 ]
 
 
-def varied(form: lam.Form) -> jax.Array:
+def varied(law: lam.Law) -> jax.Array:
     """Coefficients that differ from head to head, [2, 3] or [2, 3, C]."""
-    if form.numbers == 1:
+    if law.numbers == 1:
         return COEFFICIENTS
-    return COEFFICIENTS[..., None] * jnp.arange(1.0, form.numbers + 1)
+    return COEFFICIENTS[..., None] * jnp.arange(1.0, law.numbers + 1)
 
 
-def named(form: lam.Form) -> str:
-    return type(form).__name__
+def named(law: lam.Law) -> str:
+    return type(law).__name__
 
 
 @pytest.mark.parametrize(('name', 'expected'), vectors.entries('uniform_fit', starting_with='a='))
@@ -40,9 +40,9 @@ def test_log_length_is_the_form_of_the_published_fits(
     name: str, expected: dict[str, float]
 ) -> None:
     """1 + a ln(times the training length), from which the fit recovers a."""
-    a, form = float(name.removeprefix('a=')), lam.LogLength(train_length=2048)
+    a, law = float(name.removeprefix('a=')), lam.LogLength(train_length=2048)
     lengths = np.array([2048 * int(times) for times in expected])
-    found = [form.multipliers(jnp.asarray([[a]]), length)[0, 0] for length in lengths.tolist()]
+    found = [law.multipliers(jnp.asarray([[a]]), length)[0, 0] for length in lengths.tolist()]
     np.testing.assert_allclose(found, list(expected.values()), rtol=vectors.RTOL)
     assert fit_log(lengths, np.array(list(expected.values())), 2048) == pytest.approx((a, 1))
 
@@ -56,17 +56,17 @@ def test_a_multiplier_stays_float32(value: str, expected: float) -> None:
     assert float(found[0, 0].astype(jnp.bfloat16)) == expected
 
 
-# What a form says of itself
+# What a law says of itself
 
 
-@pytest.mark.parametrize('form', FORMS, ids=named)
-def test_a_fresh_model_has_the_softmax_as_it_is_where_a_form_can(form: lam.Form) -> None:
-    initial = lam.initial(form, 2, 3)
-    lam.check_shape(initial, 2, 3, form.numbers)
+@pytest.mark.parametrize('law', LAWS, ids=named)
+def test_a_fresh_model_has_the_softmax_as_it_is_where_a_form_can(law: lam.Law) -> None:
+    initial = lam.initial(law, 2, 3)
+    lam.check_shape(initial, 2, 3, law.numbers)
     assert initial.dtype == jnp.float32
-    found = [np.asarray(form.multipliers(initial, n, POSITIONS)) for n in LENGTHS]
-    assert all(map(lam.is_neutral, found)) == (form.neutral is not None)
-    assert not lam.is_neutral(np.asarray(form.multipliers(varied(form), 1000, POSITIONS)))
+    found = [np.asarray(law.multipliers(initial, n, POSITIONS)) for n in LENGTHS]
+    assert all(map(lam.is_neutral, found)) == (law.neutral is not None)
+    assert not lam.is_neutral(np.asarray(law.multipliers(varied(law), 1000, POSITIONS)))
 
 
 def test_a_form_without_a_neutral_coefficient_begins_at_the_published_one() -> None:
@@ -77,52 +77,52 @@ def test_a_form_without_a_neutral_coefficient_begins_at_the_published_one() -> N
     np.testing.assert_array_equal(lam.initial(Unbounded(), 2, 3), lam.uniform(0.4, 2, 3))
 
 
-@pytest.mark.parametrize('form', FORMS, ids=named)
-def test_multipliers_have_an_axis_of_positions_where_they_follow_them(form: lam.Form) -> None:
-    found = form.multipliers(varied(form), 1000, POSITIONS)
-    assert found.shape == ((2, 70, 3) if form.follows_position else (2, 3))
+@pytest.mark.parametrize('law', LAWS, ids=named)
+def test_multipliers_have_an_axis_of_positions_where_they_follow_them(law: lam.Law) -> None:
+    found = law.multipliers(varied(law), 1000, POSITIONS)
+    assert found.shape == ((2, 70, 3) if law.follows_position else (2, 3))
     assert found.dtype == jnp.float32
 
 
-@pytest.mark.parametrize('form', FORMS, ids=named)
-def test_a_form_follows_what_it_says_it_follows(form: lam.Form) -> None:
-    at = [np.asarray(form.multipliers(varied(form), n, POSITIONS)) for n in (100, 1000)]
-    assert np.array_equal(*at) != form.follows_length
-    if form.follows_position:
+@pytest.mark.parametrize('law', LAWS, ids=named)
+def test_a_form_follows_what_it_says_it_follows(law: lam.Law) -> None:
+    at = [np.asarray(law.multipliers(varied(law), n, POSITIONS)) for n in (100, 1000)]
+    assert np.array_equal(*at) != law.follows_length
+    if law.follows_position:
         assert np.all(at[0][:, 0] != at[0][:, -1], where=np.asarray(COEFFICIENTS) != 0)
 
 
-@pytest.mark.parametrize('form', FORMS, ids=named)
-def test_coefficients_act_up_to_the_training_length_where_a_form_says_so(form: lam.Form) -> None:
+@pytest.mark.parametrize('law', LAWS, ids=named)
+def test_coefficients_act_up_to_the_training_length_where_a_form_says_so(law: lam.Law) -> None:
     def at(coefficients: jax.Array, length: int) -> jax.Array:
-        return form.multipliers(coefficients, length, jnp.arange(length))
+        return law.multipliers(coefficients, length, jnp.arange(length))
 
-    slopes = [jax.jacobian(at)(varied(form), length) for length in (9, 16)]  # L = 16
-    assert any(bool(np.any(slope != 0)) for slope in slopes) == form.acts_inside
+    slopes = [jax.jacobian(at)(varied(law), length) for length in (9, 16)]  # L = 16
+    assert any(bool(np.any(slope != 0)) for slope in slopes) == law.acts_inside
 
 
-@pytest.mark.parametrize('form', FORMS, ids=named)
-def test_coefficients_act_within_a_length_where_a_form_says_so(form: lam.Form) -> None:
+@pytest.mark.parametrize('law', LAWS, ids=named)
+def test_coefficients_act_within_a_length_where_a_form_says_so(law: lam.Law) -> None:
     def at(coefficients: jax.Array, length: int) -> jax.Array:
-        return form.multipliers(coefficients, length, jnp.arange(length))
+        return law.multipliers(coefficients, length, jnp.arange(length))
 
     acts = False
     for length in range(2, 19):  # L = 16
-        acts = acts or bool(np.any(jax.jacobian(at)(varied(form), length) != 0))
-        assert form.acts_within(length) == acts, length
+        acts = acts or bool(np.any(jax.jacobian(at)(varied(law), length) != 0))
+        assert law.acts_within(length) == acts, length
 
 
-@pytest.mark.parametrize('form', FORMS, ids=named)
-def test_a_form_that_starts_from_a_uniform_multiplier_has_it_as_its_own(form: lam.Form) -> None:
-    multipliers = form.multipliers(lam.uniform(1.55, 2, 3, form.numbers), 1000, POSITIONS)
-    assert bool(np.all(multipliers == np.float32(1.55))) == form.starts_from_uniform
+@pytest.mark.parametrize('law', LAWS, ids=named)
+def test_a_form_that_starts_from_a_uniform_multiplier_has_it_as_its_own(law: lam.Law) -> None:
+    multipliers = law.multipliers(lam.uniform(1.55, 2, 3, law.numbers), 1000, POSITIONS)
+    assert bool(np.all(multipliers == np.float32(1.55))) == law.starts_from_uniform
 
 
-@pytest.mark.parametrize('form', FORMS, ids=named)
-def test_captions_and_folder_names_tell_forms_apart(form: lam.Form) -> None:
-    assert form.describe() and form.slug == named(form).lower()
-    others = [other for other in FORMS if other is not form]
-    assert form.describe() not in [other.describe() for other in others]
+@pytest.mark.parametrize('law', LAWS, ids=named)
+def test_captions_and_folder_names_tell_forms_apart(law: lam.Law) -> None:
+    assert law.describe() and law.slug == named(law).lower()
+    others = [other for other in LAWS if other is not law]
+    assert law.describe() not in [other.describe() for other in others]
 
 
 def test_captions_name_the_forms_as_the_papers_do() -> None:
@@ -130,19 +130,19 @@ def test_captions_name_the_forms_as_the_papers_do() -> None:
     assert lam.LogLength(64).describe() == 'log-length'
 
 
-@pytest.mark.parametrize('form', FORMS, ids=named)
+@pytest.mark.parametrize('law', LAWS, ids=named)
 @pytest.mark.parametrize('start', [math.nan, math.inf, -math.inf])
-def test_no_search_starts_from_what_is_not_finite(form: lam.Form, start: float) -> None:
+def test_no_search_starts_from_what_is_not_finite(law: lam.Law, start: float) -> None:
     with pytest.raises(FieldError, match=rf'^start is {start}; it must be finite'):
-        form.check_start(start)
+        law.check_start(start)
 
 
 def test_a_constant_coefficient_is_above_zero_and_others_need_not_be() -> None:
     with pytest.raises(FieldError, match=r'^start is 0\.0; it must be finite and above 0'):
         lam.Constant().check_start(0.0)
-    for form in FORMS:
-        if not form.starts_from_uniform:
-            form.check_start(-0.5)
+    for law in LAWS:
+        if not law.starts_from_uniform:
+            law.check_start(-0.5)
 
 
 def test_one_factor_for_every_head_is_refused_where_there_is_none() -> None:
