@@ -14,7 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from experiments.figures.base import Claim, FigureInput, FigureOutput, names_below
+from experiments.figures.base import FigureInput, FigureOutput, names_below
+from experiments.figures.claims.decided import Decided
 from experiments.figures.claims.headline import Number
 from experiments.figures.claims.intervals import LEVEL
 from experiments.figures.claims.verdict import holds, verdict
@@ -27,12 +28,12 @@ STATEMENT = (
     'this text is chosen again in each.'
 )
 
-Decided = Callable[[FigureInput], list[Claim]]
+Decide = Callable[[FigureInput], list[Decided]]
 
 
 def draw(
     drawing: Callable[[FigureInput], FigureOutput],
-    decided: Decided | None,
+    decided: Decide | None,
     needs: Mapping[str, str],
     given: FigureInput,
 ) -> FigureOutput:
@@ -76,7 +77,7 @@ def _one(records: Records, index: int) -> Records:
     return dataclasses.replace(records, measures=measures)
 
 
-def _by_resamples(claim: Claim, claims_R: Sequence[Claim]) -> Claim:
+def _by_resamples(claim: Decided, claims_R: Sequence[Decided]) -> Decided:
     """The claim with what its resamples say. One within the margin of a claim decides nothing, and
     speaks against no verdict: an interval over seeds is held against the limit, too."""
     numbers = tuple(_within(n, [c.numbers for c in claims_R]) for n in claim.numbers)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from experiments import figures
-from experiments.figures import KINDS, Claim, FigureInput, resampled
+from experiments.figures import KINDS, Decided, FigureInput, resampled
 from experiments.figures.claims.headline import Number
 from nope.evals.bootstrap import RESAMPLES
 from nope.records import RESAMPLE, RESAMPLED, Measure, Records
@@ -29,7 +29,7 @@ def spread(made: Records, by: dict[str, float], seed: int = 0) -> Records:
     return dataclasses.replace(made, measures=measures)
 
 
-def parity(*, behind: float, apart: float, together: float = 0.0) -> Claim:
+def parity(*, behind: float, apart: float, together: float = 0.0) -> Decided:
     """Of NoPE, so many nats behind rotary; resamples of the two lie apart by `apart` nats, and
     `together` moves both."""
     roles = {'base': 'nope', 'rotary': 'rope'}
