@@ -11,10 +11,10 @@ import functools
 
 from experiments.figures import kinds, resampled, seeds
 from experiments.figures.base import KINDS, Figure, FigureOutput, write
-from experiments.figures.claims.decided import Decided as Claim
+from experiments.figures.claims.decided import Decided
 from experiments.figures.given import FigureInput
 
-__all__ = ['KINDS', 'Claim', 'Figure', 'FigureInput', 'FigureOutput', 'draw', 'kinds', 'write']
+__all__ = ['KINDS', 'Decided', 'Figure', 'FigureInput', 'FigureOutput', 'draw', 'kinds', 'write']
 
 
 def draw(kind: str, given: FigureInput) -> FigureOutput:

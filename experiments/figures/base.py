@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 
 from experiments.figures.claims.decide import Rule, decide
-from experiments.figures.claims.decided import Decided as Claim
+from experiments.figures.claims.decided import Decided
 from experiments.figures.given import (
     MEASURES,
     FigureInput,
@@ -57,9 +57,13 @@ class FigureOutput:
     figure: mpl.Figure | None
     rows: list[dict[str, Any]]
     caption: str
-    claims: list[Claim]
+    claims: list[Decided]
     runs: Mapping[str, str] = dataclasses.field(default_factory=dict)
     markdown: str = ''
+
+    def __post_init__(self) -> None:
+        if not self.rows:
+            raise ValueError(f'figure {self.name!r}: nothing that it shows was measured')
 
 
 class Figure(Generic[D]):
@@ -117,7 +121,7 @@ class Figure(Generic[D]):
         """Argument of the rules."""
         return data
 
-    def claims(self, given: FigureInput, data: D) -> list[Claim]:
+    def claims(self, given: FigureInput, data: D) -> list[Decided]:
         return decide(self.RULES, self.shown(given, data))
 
     def required(self, name: str, options: Mapping[str, Any]) -> dict[str, str]:
@@ -126,7 +130,7 @@ class Figure(Generic[D]):
         check_options(name, options, self.OPTIONS, self.NEEDED)
         return self.needs(name, options)
 
-    def decided(self, given: FigureInput) -> list[Claim]:
+    def decided(self, given: FigureInput) -> list[Decided]:
         """Claims without a picture, of an input that `draw` accepts."""
         return self.claims(given, self.read(given))
 
@@ -198,7 +202,7 @@ def rendered(figure: mpl.Figure, kind: str, dpi: float = style.DPI) -> bytes:
 
 
 def csv_text(rows: list[dict[str, Any]]) -> str:
-    """Rows with the same keys, below a line of these."""
+    """Rows with the same keys, at least one, below a line of these."""
     stream = io.StringIO()
     writer = csv.DictWriter(stream, list(rows[0]), lineterminator='\n')
     writer.writeheader()

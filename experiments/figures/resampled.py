@@ -3,8 +3,8 @@
 Records of enough documents, or prompts, hold some measures of every resample of these
 (nope.evals.bootstrap). If all records of a figure do, and each is of one seed, its claims are
 decided again for every resample. Its numbers get the interval of 95 % of the resamples. A verdict
-stands where nearly none of them has the opposite one. The interval says how much the choice of the
-text weighs; only seeds say what another training would give.
+stands where at least half of them decide and nearly none has the opposite one. The interval says
+how much the choice of the text weighs; only seeds say what another training would give.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from experiments.figures.base import Claim, FigureInput, FigureOutput, names_below
+from experiments.figures.base import FigureInput, FigureOutput, names_below
+from experiments.figures.claims.decided import Decided
 from experiments.figures.claims.headline import Number
 from experiments.figures.claims.intervals import LEVEL
 from experiments.figures.claims.verdict import holds, verdict
@@ -23,16 +24,16 @@ from nope.records import RESAMPLE, RESAMPLED, Measure, Records
 BESIDE = (100 - LEVEL) / 2  # percent on each side of the interval
 STATEMENT = (
     'Of one seed, decided again for every resample of its documents or prompts: where more than '
-    f'{BESIDE:g} % of them decide the opposite, nothing is decided; what is the best of several on '
-    'this text is chosen again in each.'
+    f'{BESIDE:g} % of them decide the opposite, or fewer than half decide, nothing is decided; '
+    'what is the best of several on this text is chosen again in each.'
 )
 
-Decided = Callable[[FigureInput], list[Claim]]
+Decide = Callable[[FigureInput], list[Decided]]
 
 
 def draw(
     drawing: Callable[[FigureInput], FigureOutput],
-    decided: Decided | None,
+    decided: Decide | None,
     needs: Mapping[str, str],
     given: FigureInput,
 ) -> FigureOutput:
@@ -76,14 +77,14 @@ def _one(records: Records, index: int) -> Records:
     return dataclasses.replace(records, measures=measures)
 
 
-def _by_resamples(claim: Claim, claims_R: Sequence[Claim]) -> Claim:
-    """The claim with what its resamples say. One within the margin of a claim decides nothing, and
-    speaks against no verdict: an interval over seeds is held against the limit, too."""
+def _by_resamples(claim: Decided, claims_R: Sequence[Decided]) -> Decided:
+    """The claim with what its resamples say. One within the margin of a claim decides nothing and
+    speaks against no verdict, but at least half must decide."""
     numbers = tuple(_within(n, [c.numbers for c in claims_R]) for n in claim.numbers)
     opposed = any(c.holds is not None and c.holds is not claim.holds for c in claims_R)
-    if claim.holds is None or not (opposed or numbers != claim.numbers):
-        return dataclasses.replace(claim, numbers=numbers)
     said = verdict([claim.verdict, *(c.verdict for c in claims_R)], rare=BESIDE / 100)
+    if claim.holds is None or not (opposed or numbers != claim.numbers or said != claim.verdict):
+        return dataclasses.replace(claim, numbers=numbers)
     statement = f'{claim.statement} {STATEMENT}'
     return dataclasses.replace(
         claim, numbers=numbers, statement=statement, verdict=said, holds=holds(said)

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from experiments.figures.base import Claim, FigureInput, FigureOutput, names_below
+from experiments.figures.base import FigureInput, FigureOutput, names_below
 from experiments.figures.claims import headline
+from experiments.figures.claims.decided import Decided
 from experiments.figures.claims.intervals import Interval
 from experiments.figures.claims.verdict import holds, verdict
 from experiments.figures.read.pooled import pool
@@ -72,7 +73,7 @@ def draw(
     )
 
 
-def over_seeds(claims_S: Sequence[Sequence[Claim]]) -> list[Claim]:
+def over_seeds(claims_S: Sequence[Sequence[Decided]]) -> list[Decided]:
     """Claims of S seeds as one each. Numbers become means with their intervals. A claim holds, or
     does not, where it does for every seed. An interval that contains the limit of a number that
     decides alone leaves it undecided."""

@@ -19,7 +19,7 @@ from experiments.figures.claims.claim import Claim
 from experiments.figures.claims.decided import Decided
 from experiments.figures.claims.headline import Numbers, number
 from experiments.figures.claims.intervals import Interval
-from experiments.figures.claims.verdict import ABOVE, NEAR, Bound
+from experiments.figures.claims.verdict import ABOVE, AT_LEAST, NEAR, Bound
 from experiments.figures.roles import Undecided
 
 T = TypeVar('T')
@@ -53,34 +53,39 @@ class Every(Generic[T]):
     def __call__(self, shown: T) -> Measured:
         """Measured numbers, their verdict and those to be told."""
         found = {
-            name: x if isinstance(x, Interval) else Interval.of(np.atleast_1d(x), self.several)
+            name: x
+            if isinstance(x, Interval)
+            else Interval.of(np.atleast_1d(x), self.several, self._called(name))
             for name, x in self.find(shown).items()
         }
         if not found:
-            return {}, True, ()
+            raise Undecided(f'nothing was measured for: {self._called() or "any number"}')
         holds = {name: self.bound.holds(interval) for name, interval in found.items()}
         limits = self.bound.limits if self.alone else ()
         notes = self.notes(shown) if self.notes else {}
         numbers = []
         for name in found if self.each else [self._hardest(found, holds)]:
-            told = number(
-                ', '.join(filter(None, (self.what, name))), found[name], self.unit, limits
-            )
+            told = number(self._called(name), found[name], self.unit, limits)
             numbers.append(dataclasses.replace(told, note=notes.get(name, '')))
         stated: dict[str, Any] = {name: interval.stated() for name, interval in found.items()}
         stated = stated.get('', stated)
         measured = {name: stated} if (name := self.what or self.name) else stated
         return measured, verdict.every(holds.values()), tuple(numbers)
 
+    def _called(self, name: str = '') -> str:
+        return ', '.join(filter(None, (self.what, name))) or self.name
+
     def _hardest(self, found: Mapping[str, Interval], holds: Mapping[str, bool | None]) -> str:
         """Name of the number that decides. It fails where one does, else it is undecided where one
         is. Its mean is furthest on the wrong side."""
-        if self.bound.side == NEAR:
-            return max(found, key=lambda name: abs(found[name].mean))
-        wrong = [name for side in (False, None, True) for name in found if holds[name] is side]
-        some = [name for name in wrong if holds[name] is holds[wrong[0]]]
-        choose = min if self.bound.side == ABOVE else max
-        return choose(some, key=lambda name: found[name].mean)
+        every = verdict.every(holds.values())
+        sign = -1 if self.bound.side in (ABOVE, AT_LEAST) else 1
+
+        def beyond(name: str) -> float:
+            mean = found[name].mean
+            return abs(mean) if self.bound.side == NEAR else sign * mean
+
+        return max((name for name in found if holds[name] is every), key=beyond)
 
 
 Measure = Callable[[T], Measured]
@@ -92,9 +97,10 @@ class Rule(Generic[T]):
 
     The subject says what is decided; the words of the limits follow it. The measure is numbers
     with their limits, all of which must hold, or a function. A function raises Undecided where
-    something is missing, and its subject says all. A config that is to decide the claim gives the
-    roles in `needs` and those that a value such as `Less` names, or roles that pass its test. A
-    function's own limit is `bound`, in its unit.
+    something is missing, and its subject says all. Of several parts those that were measured can
+    refute the claim; while one lacks it is not borne out. A config that is to decide the claim
+    gives the roles in `needs` and those that a value such as `Less` names, or roles that pass its
+    test. A function's own limit is `bound`, in its unit.
     """
 
     id: str
@@ -146,20 +152,36 @@ class Rule(Generic[T]):
         return all(roles.get(role) for role in (*self.needs, *own))
 
     def measured(self, shown: T) -> Measured:
-        """By all parts. Undecided where something is missing."""
+        """By all parts. Undecided where something is missing and the rest does not refute."""
         if not self.parts:
             assert not isinstance(self.measure, tuple)
             return self.measure(shown)
         measured: dict[str, Any] = {}
-        found = [part(shown) for part in self.parts]
+        found, lacking = [], []
+        for part in self.parts:
+            try:
+                found.append(part(shown))
+            except Undecided as reason:
+                lacking.append(str(reason))
         for some, _, _ in found:
             for name, values in some.items():
                 measured[name] = {**measured.get(name, {}), **values}
-        if not measured:
-            lacking = ', '.join(part.what or part.name or 'any number' for part in self.parts)
-            raise Undecided(f'nothing was measured for: {lacking}')
         holds = verdict.every(holds for _, holds, _ in found)
-        return measured, holds, tuple(n for _, _, numbers in found for n in numbers)
+        numbers = tuple(n for _, _, numbers in found for n in numbers)
+        return beside(lacking, measured, holds), holds, numbers
+
+
+def beside(
+    lacking: Sequence[str], measured: Mapping[str, Any], holds: bool | None
+) -> Mapping[str, Any]:
+    """What was measured, with what lacks. Undecided where something does, unless the rest refutes
+    the claim."""
+    if not lacking:
+        return measured
+    missing = '; '.join(dict.fromkeys(lacking))
+    if holds is not False:
+        raise Undecided(missing)
+    return {**measured, 'lacking': missing}
 
 
 def decide(rules: Sequence[Rule[T]], shown: T) -> list[Decided]:

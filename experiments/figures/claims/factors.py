@@ -81,10 +81,6 @@ def _ahead(role: str, side: str, name: str) -> Every[Curves]:
 
     def find(roles: Curves) -> dict[str, np.ndarray]:
         scaled: list[Group] = list(roles.by_multiple(HEADSCALE).values())
-        if not any(roles.get(other) for other in (NTK, YARN)):
-            raise Undecided(f'no curve has one of the roles {NTK!r}, {YARN!r}')
-        if not roles.get(role):
-            return {}
         longest = int(np.argmax(scaled[0].multiples))
         head = min(scaled, key=lambda g: float(g.loss_tail[:, longest].mean()))
         return {'': (head.loss_tail - _method(roles, role).best('loss_tail'))[:, longest]}
@@ -115,8 +111,7 @@ RULES: tuple[Rule[Curves], ...] = (
     Rule(
         'between_ntk_and_yarn',
         f'The {TAIL} at the longest length with HeadScale, of several searches the lowest, less '
-        'that of NTK and of YaRN, those of them that are drawn, each with its best factor for the '
-        'length',
+        'that of NTK and of YaRN, each with its best factor for the length',
         (_ahead(NTK, BELOW, 'NTK'), _ahead(YARN, ABOVE, 'YaRN')),
         (HEADSCALE, NTK, YARN),
     ),

@@ -46,7 +46,7 @@ class Number:
         if len(values) != len(self.by_seed):
             return None
         ends = self.ends or _ENDS.get(self.unit, (-np.inf, np.inf))
-        found = Interval.of(np.array(values))
+        found = Interval.of(np.array(values), what=self.what)
         if self.resampled is not None:
             low, high = self.resampled
             found = dataclasses.replace(found, low=low, high=high)

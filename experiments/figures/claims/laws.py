@@ -75,7 +75,7 @@ def _lower(claim: str) -> Rule[Groups]:
 
 def _above_best(roles: Groups) -> dict[str, Interval]:
     found = Less(FIXED_FIT, UNIFORM, BEYOND)(roles)
-    return {name: Interval.by_mean(values) for name, values in found.items()}
+    return {name: Interval.by_mean(values, name) for name, values in found.items()}
 
 
 RULES: tuple[Rule[Groups], ...] = (

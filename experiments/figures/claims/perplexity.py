@@ -126,7 +126,7 @@ def _ntk_by_window(shown: ShownPerplexity) -> Measured:
         said = (limits['up_to'], limits['from'])
         raise Undecided('windows up to {:g} L and from {:g} L on are compared'.format(*said))
     found = {
-        w: {c: Interval.of(less) for c, less in shown.less(heads, ntk, w).items()}
+        w: {c: Interval.of(less, what=c) for c, less in shown.less(heads, ntk, w).items()}
         for w in shown.windows
     }
     sides = {w: Bound(BELOW if w in far else ABOVE, 0, limits['nats']) for w in (*near, *far)}

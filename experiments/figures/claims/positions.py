@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from experiments.figures.claims.catalogue import CLAIMS
-from experiments.figures.claims.decide import Every, Measured, Rule
+from experiments.figures.claims.decide import Every, Measured, Rule, beside
 from experiments.figures.claims.headline import Number, Numbers, number
 from experiments.figures.claims.verdict import ABOVE, BELOW, NEAR, Bound
 from experiments.figures.read.position_curve import SENSITIVITY, THRESHOLD, PositionCurve
@@ -142,9 +142,6 @@ def _bends_move(roles: Curves) -> Measured:
         parts.append((base, curves, moves))
         numbers += _moves(NAMES[as_trained], base, curves)
 
-    if not parts:
-        raise Undecided('; '.join(lacking))
-
     def as_said(threshold: float) -> bool:
         return all(
             all(moved == moves for moved in _outward(base, c, threshold).values())
@@ -153,11 +150,7 @@ def _bends_move(roles: Curves) -> Measured:
         )
 
     holds = _at_every_threshold(as_said)
-    if lacking and holds is not False:
-        raise Undecided('; '.join(lacking))
-    if lacking:
-        measured['lacking'] = '; '.join(lacking)
-    return measured, holds, numbers
+    return beside(lacking, measured, holds), holds, numbers
 
 
 def _ranges(roles: Curves) -> Measured:

@@ -51,7 +51,7 @@ def _carries(shown: ShownTemperatures) -> Measured:
         raise Undecided('there is no searched curve beside one base')
     base = shown.mean(bases[0])
     margins = {
-        f'{label} - {bases[0]}': Interval.of(100 * (shown.mean(label) - base), several=True)
+        f'{label} - {bases[0]}': Interval.of(100 * (shown.mean(label) - base), True, label)
         for label in searched
     }
     verdicts = {name: Bound(ABOVE, LEAST).holds(found) for name, found in margins.items()}

@@ -92,7 +92,7 @@ def verdict(
 
     By default all must agree; opposite ones give `opposed`. With `open_` the interval of a number
     contains its limit. Resamples pass `rare`, the share of cases that may be opposite to the first
-    one, which was measured. Resamples that decide nothing have no say.
+    one, which was measured; at least half of the resamples must decide.
     """
     first, found = cases[0], set(cases)
     if rare is None:
@@ -100,6 +100,8 @@ def verdict(
             return NOT_MEASURED
         agreed = first if len(found) == 1 else opposed if {HOLDS, FAILS} <= found else UNDECIDED
     else:
-        others = sum(case in (HOLDS, FAILS) and case != first for case in cases)
-        agreed = first if others <= rare * len(cases) else UNDECIDED
+        decided = [case for case in cases[1:] if case in (HOLDS, FAILS)]
+        others = sum(case != first for case in decided)
+        clear = others <= rare * len(cases) and 2 * len(decided) >= len(cases) - 1
+        agreed = first if clear else UNDECIDED
     return UNDECIDED if open_ and agreed in (HOLDS, FAILS) else agreed

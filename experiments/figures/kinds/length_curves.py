@@ -12,7 +12,7 @@ from experiments.figures.base import Figure, kind
 from experiments.figures.claims import code_models, laws
 from experiments.figures.claims import lengths as claims
 from experiments.figures.claims.decide import decide
-from experiments.figures.claims.decided import Decided as Claim
+from experiments.figures.claims.decided import Decided
 from experiments.figures.given import (
     FigureInput,
     check_choice,
@@ -65,7 +65,7 @@ class LengthCurvesFigure(Figure[Groups]):
     def shown(self, given: FigureInput, groups: Groups) -> Roles[Group]:
         return Roles(given.name, given.options, {group.name: group for group in groups})
 
-    def claims(self, given: FigureInput, groups: Groups) -> list[Claim]:
+    def claims(self, given: FigureInput, groups: Groups) -> list[Decided]:
         """About laws only where some curve has the role of one; about models of code alone where
         curves have their roles."""
         found, played = self.shown(given, groups), given.options.get('roles') or {}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from experiments.figures import KINDS, write
-from experiments.figures.claims.decided import Decided as Claim
+from experiments.figures.claims.decided import Decided
 from tests.experiments.figures.synthetic import INPUTS, column, measuring, position_runs, rows_of
 
 
@@ -79,7 +79,7 @@ def test_a_control_with_multipliers_is_refused():
         correlation_claim(nope=('multiplier', np.full((4, 4), 1.1)))
 
 
-def correlation_claim(**changed: tuple[str, np.ndarray]) -> Claim:
+def correlation_claim(**changed: tuple[str, np.ndarray]) -> Decided:
     """The claim of Figure 5 where a measure of a record is another."""
     runs = position_runs()
     for name, (measure, values) in changed.items():

@@ -13,7 +13,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
-from experiments.figures import KINDS, Claim, FigureInput, draw, write
+from experiments.figures import KINDS, Decided, FigureInput, FigureOutput, draw, write
 from experiments.figures.look import style
 from nope.runtime.amounts import amount
 from tests.experiments.figures import synthetic
@@ -139,7 +139,7 @@ def test_caption_says_where_numbers_are_from_and_the_summary_what_is_decided(kin
     assert set(summary) == {'figure', 'caption', 'runs', 'claims'}
     assert summary['runs']
     for claim in summary['claims']:
-        fields = [field.name for field in dataclasses.fields(Claim)]
+        fields = [field.name for field in dataclasses.fields(Decided)]
         assert list(claim) == [*fields, 'headline']
         assert bool(claim['headline']) == (claim['verdict'] != 'not measured')
         decided = {'holds': True, 'does not hold': False}
@@ -267,6 +267,11 @@ def test_values_that_are_not_finite_are_refused():
     runs['nope'] = synthetic.measuring(runs['nope'], loss=loss)
     with pytest.raises(ValueError, match=r"run 'nope': measure 'loss' .* not finite"):
         KINDS['entropy_loss'].draw(dataclasses.replace(INPUTS['entropy_loss'], records=runs))
+
+
+def test_a_figure_without_rows_is_refused_by_its_name():
+    with pytest.raises(ValueError, match="figure 'fig1': nothing that it shows was measured"):
+        FigureOutput('fig1', None, [], '', [])
 
 
 def test_curves_of_one_figure_share_their_length():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from experiments import figures
-from experiments.figures import KINDS, Claim, FigureInput, resampled
+from experiments.figures import KINDS, Decided, FigureInput, resampled
 from experiments.figures.claims.headline import Number
 from nope.evals.bootstrap import RESAMPLES
 from nope.records import RESAMPLE, RESAMPLED, Measure, Records
@@ -29,7 +29,7 @@ def spread(made: Records, by: dict[str, float], seed: int = 0) -> Records:
     return dataclasses.replace(made, measures=measures)
 
 
-def parity(*, behind: float, apart: float, together: float = 0.0) -> Claim:
+def parity(*, behind: float, apart: float, together: float = 0.0) -> Decided:
     """Of NoPE, so many nats behind rotary; resamples of the two lie apart by `apart` nats, and
     `together` moves both."""
     roles = {'base': 'nope', 'rotary': 'rope'}
@@ -210,3 +210,12 @@ def test_figures_of_losses_and_keys_decide_their_claims_alone():
     by_position, by_length = {'entropy_loss', 'extension'}, {'length_curves', 'factor_grid'}
     tables, keys = {'tuned_lengths', 'perplexity_table'}, {'passkey_maps', 'key_curves', 'frontier'}
     assert by_position | by_length | tables | keys == set(DECIDED)
+
+
+@pytest.mark.parametrize(('undecided', 'verdict'), [(20, 'does not hold'), (21, 'undecided')])
+def test_a_verdict_needs_half_of_the_resamples_even_if_no_number_differs(undecided, verdict):
+    found = Decided('parity', 1, '', {}, False, 'said.', 'does not hold')
+    open_ = dataclasses.replace(found, holds=None, verdict='undecided')
+    claim = resampled._by_resamples(found, [open_] * undecided + [found] * (40 - undecided))
+    assert claim.verdict == verdict and (claim.holds is None) == (undecided > 20)
+    assert claim.statement.endswith(resampled.STATEMENT) == (undecided > 20)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from experiments import figures
-from experiments.figures import KINDS, Claim, FigureInput, seeds
+from experiments.figures import KINDS, Decided, FigureInput, seeds
 from nope.records import Records
 from tests.experiments.figures.synthetic import (
     INPUTS,
@@ -39,7 +39,7 @@ def entropy_loss(*floors: float) -> figures.FigureOutput:
     return figures.draw('entropy_loss', FigureInput(given.name, by_seed(records), options))
 
 
-def parity(output: figures.FigureOutput) -> Claim:
+def parity(output: figures.FigureOutput) -> Decided:
     return next(claim for claim in output.claims if claim.id == 'parity')
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
+
 import numpy as np
 import pytest
 
@@ -10,7 +13,7 @@ from experiments.figures.claims import by_kind
 from experiments.figures.claims.catalogue import CLAIMS, SOURCES
 from experiments.figures.claims.decide import Every, Rule, decide
 from experiments.figures.claims.headline import number
-from experiments.figures.claims.verdict import ABOVE, BELOW, NEAR, Bound
+from experiments.figures.claims.verdict import ABOVE, AT_LEAST, AT_MOST, BELOW, NEAR, Bound
 from experiments.figures.roles import Undecided
 
 ALL = [rule for rules in by_kind.RULES.values() for rule in rules]
@@ -49,6 +52,26 @@ def test_statements_say_the_threshold_that_decides():
         (Bound(NEAR, 'nats'), {'a': 0.03, 'b': -0.04}, 'holds', 'least, b -0.040 nats'),
         (Bound(NEAR, 'nats'), {'': -0.06}, 'does not hold', 'least -0.060 nats'),
         (
+            Bound(NEAR, 'nats'),
+            {'a': np.array([-1.0, 1.5]), 'b': -0.06, 'c': 0.01},
+            'does not hold',
+            'least, b -0.060 nats',
+        ),
+        (
+            Bound(NEAR, 1, 'nats'),
+            {'a': 0.98, 'b': np.array([-1.0, 1.5])},
+            'undecided',
+            'least, a 0.980 nats',
+        ),
+        (
+            Bound(NEAR, 1),
+            {'a': 0.9, 'b': np.array([-1.0, 1.5])},
+            'undecided',
+            'least, b 0.250 nats [-15.632, 16.133]',
+        ),
+        (Bound(AT_LEAST, 0), {'a': 1, 'b': 2}, 'holds', 'least, a 1.000 nats'),
+        (Bound(AT_MOST, 0), {'a': -1, 'b': -2}, 'holds', 'least, a -1.000 nats'),
+        (
             Bound(ABOVE, 0),
             {'a': np.array([-1.0, 1.5]), 'b': 9.0},
             'undecided',
@@ -67,19 +90,51 @@ def test_every_number_must_lie_on_its_side_and_the_hardest_one_is_told(
     assert (claim.number, claim.paper) == (1, CLAIMS['parity'].paper)
 
 
-def test_several_parts_must_all_hold_and_one_that_finds_nothing_is_left_out():
+def test_several_parts_must_all_hold_and_those_that_were_measured_can_refute_alone():
+    def find(shown, key):
+        if shown.get(key) is None:
+            raise Undecided(f'no {key}')
+        return shown[key]
+
     parts = [
-        Every(lambda shown, key=key: shown.get(key, {}), bound, key, each=True)
+        Every(lambda shown, key=key: find(shown, key), bound, key, each=True)
         for key, bound in (('up', Bound(ABOVE, 0)), ('down', Bound(BELOW, 0)))
     ]
-    rule = Rule('parity', 'Both', tuple(parts))
-    for shown, verdict in (
-        ({'up': {'a': 1}, 'down': {'b': -1}}, 'holds'),
-        ({'up': {'a': 1}, 'down': {'b': 1}}, 'does not hold'),
-        ({'up': {'a': 1}}, 'holds'),
-        ({}, 'not measured'),
+    rule, nothing = Rule('parity', 'Both', tuple(parts)), 'nothing was measured for: down'
+    for shown, verdict, lacking in (
+        ({'up': {'a': 1}, 'down': {'b': -1}}, 'holds', None),
+        ({'up': {'a': 1}, 'down': {'b': 1}}, 'does not hold', None),
+        ({'up': {'a': 1}, 'down': {}}, 'not measured', nothing),
+        ({'up': {'a': 1}}, 'not measured', 'no down'),
+        ({'up': {'a': np.array([-1.0, 1.5])}}, 'not measured', 'no down'),
+        ({'up': {'a': -1}, 'down': {}}, 'does not hold', nothing),
+        ({'up': {'a': -1}}, 'does not hold', 'no down'),
+        ({'down': {'a': 1}}, 'does not hold', 'no up'),
+        ({}, 'not measured', 'no up; no down'),
     ):
-        assert decide([rule], shown)[0].verdict == verdict
+        (claim,) = decide([rule], shown)
+        assert claim.verdict == verdict
+        assert claim.measured.get('missing' if claim.holds is None else 'lacking') == lacking
+        assert bool(claim.numbers) == (claim.holds is not None)
+
+
+def test_every_threshold_is_read_where_its_claim_is_decided():
+    """As the limit or margin of a number, or by its name in the module of the rules."""
+    unread = {(claim.id, name) for claim in CLAIMS.values() for name in claim.thresholds}
+    for module in filter(inspect.ismodule, vars(by_kind).values()):
+        nodes = list(ast.walk(ast.parse(inspect.getsource(module))))
+        read = [node.slice for node in nodes if isinstance(node, ast.Subscript)]
+        for node in nodes:
+            if isinstance(node, ast.comprehension) and isinstance(node.iter, ast.Tuple):
+                read += node.iter.elts
+        names = {node.value for node in read if isinstance(node, ast.Constant)}
+        decided = [x for x in vars(module).values() if isinstance(x, tuple)]
+        for rule in {r.id: r for rules in decided for r in rules if isinstance(r, Rule)}.values():
+            given = rule.measure if isinstance(rule.measure, tuple) else (rule.measure,)
+            bounds = [part.bound for part in given if isinstance(part, Every)]
+            named = names | {name for bound in bounds for name in (bound.limit, bound.margin)}
+            unread -= {(rule.id, name) for name in named}
+    assert not unread
 
 
 def test_a_function_that_lacks_something_says_what_and_a_reading_decides_nothing():

@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from experiments.figures import KINDS, Claim, FigureInput
+from experiments.figures import KINDS, Decided, FigureInput
 from experiments.figures.claims import code_models
 from nope.records import Measure
 from tests.experiments.figures import synthetic
@@ -23,7 +23,7 @@ PAPER = {
 IDS = [rule.id for rule in code_models.RULES]
 
 
-def drawn(perplexities, seeds: int = 3, ranges: tuple[int, ...] = (2750, 3000)) -> list[Claim]:
+def drawn(perplexities, seeds: int = 3, ranges: tuple[int, ...] = (2750, 3000)) -> list[Decided]:
     """Claims of records with these perplexities, a little apart by seed and range of documents."""
     records, curves, roles = {}, [], {}
     for role, values in perplexities.items():

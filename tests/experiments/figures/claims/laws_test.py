@@ -11,7 +11,7 @@ from configs.temperatures import laws as config
 from experiments.figures import KINDS, FigureInput
 from experiments.figures.claims import laws
 from experiments.figures.claims.catalogue import CLAIMS
-from experiments.figures.claims.decided import Decided as Claim
+from experiments.figures.claims.decided import Decided
 from nope.records import Measure
 from tests.experiments.figures import synthetic
 
@@ -19,7 +19,7 @@ MULTIPLES = np.array(synthetic.MULTIPLES)
 BASE = 1.3 + 0.4 * np.log2(MULTIPLES)
 
 
-def claims(losses: dict[str, list[np.ndarray]], **roles: object) -> dict[str, Claim]:
+def claims(losses: dict[str, list[np.ndarray]], **roles: object) -> dict[str, Decided]:
     """Claims by id. losses: of the window and of its last L/2 positions alike, a row a seed, by
     the role of the curve. roles: further ones, of several curves."""
     runs = {}

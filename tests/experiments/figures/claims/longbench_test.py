@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from experiments.figures import KINDS, Claim, FigureInput
+from experiments.figures import KINDS, Decided, FigureInput
 from tests.experiments.figures import synthetic
 
 ROWS = ('RoPE', 'NoPE', 'HeadScale 2 L', 'HeadScale 4 L', 'HeadScale 9 L')
@@ -17,7 +17,7 @@ ROLES = {
 PAPER = (16.5, 18.3, 18.5, 17.2, 17.0)
 
 
-def claims(means, roles=ROLES) -> dict[str, Claim]:
+def claims(means, roles=ROLES) -> dict[str, Decided]:
     """means: of a row, or of each of its seeds."""
     records, rows = {}, []
     for label, mean in zip(ROWS, means, strict=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from experiments.figures import KINDS, Claim, FigureInput
+from experiments.figures import KINDS, Decided, FigureInput
 from experiments.figures.claims import passkey
 from experiments.figures.claims.decide import decide
 from experiments.figures.read import passkey_panel
@@ -16,7 +16,7 @@ from tests.experiments.figures.synthetic import INPUTS
 HOLDS, FAILS, OPEN, NOT = 'holds', 'does not hold', 'undecided', 'not measured'
 
 
-def claims(runs, roles=None, paper=()) -> list[Claim]:
+def claims(runs, roles=None, paper=()) -> list[Decided]:
     """runs: by label. roles: by default the roles that labels are, one model each. paper: label ->
     percent that it prints."""
     if roles is None:
@@ -29,7 +29,7 @@ def claims(runs, roles=None, paper=()) -> list[Claim]:
     return decide(passkey.RULES, Roles('f', given.options, panels, 'panel'))
 
 
-def found(name: str, runs, roles=None, paper=()) -> Claim:
+def found(name: str, runs, roles=None, paper=()) -> Decided:
     return next(claim for claim in claims(runs, roles, paper) if claim.id == name)
 
 

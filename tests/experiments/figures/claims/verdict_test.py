@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from scipy import stats
 
+from experiments.figures.claims.headline import number
 from experiments.figures.claims.intervals import Interval
 from experiments.figures.claims.verdict import ABOVE, AT_MOST, BELOW, NEAR, Bound, every, verdict
 
@@ -48,6 +51,17 @@ def test_a_mean_within_the_margin_and_a_single_seed_of_several_decide_nothing():
     assert Bound(ABOVE, 0).holds(Interval.by_mean(np.array([-1.0, 1.5])))
 
 
+@pytest.mark.parametrize('bad', [np.nan, np.inf])
+def test_a_number_that_is_not_finite_is_refused_by_its_name(bad):
+    values = np.array([0.1, bad])
+    said = re.escape(f"'rise' must be finite for every seed, got [0.1, {bad}]")
+    for make in (Interval.of, Interval.by_mean):
+        with pytest.raises(ValueError, match=said):
+            make(values, what='rise')
+    with pytest.raises(ValueError, match=said):
+        _ = number('rise', values).interval
+
+
 @pytest.mark.parametrize(
     ('parts', 'all_hold'), [([True, True], True), ([True, None], None), ([None, False, 1], False)]
 )
@@ -67,7 +81,9 @@ def test_one_that_fails_decides_and_one_that_is_open_leaves_all_open(parts, all_
         ([N], {'open_': True}, N),
         ([H] * 40 + [F], {'rare': 0.025}, H),
         ([H] * 39 + [F] * 2, {'rare': 0.025}, U),
-        ([H] + [U] * 40, {'rare': 0.025}, H),
+        ([H] + [H] * 20 + [U] * 20, {'rare': 0.025}, H),
+        ([H] + [H] * 19 + [U] * 20 + [N], {'rare': 0.025}, U),
+        ([H] + [U] * 200, {'rare': 0.025}, U),
     ],
 )
 def test_several_cases_decide_together(cases, given, said):

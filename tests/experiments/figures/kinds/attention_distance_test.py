@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from experiments.figures import KINDS, Claim, FigureInput
+from experiments.figures import KINDS, Decided, FigureInput
 from tests.experiments.figures.synthetic import (
     DISTANCES,
     INPUTS,
@@ -26,7 +26,7 @@ KIND = 'attention_distance'
 draw = KINDS[KIND].draw
 
 
-def claims(distances: Mapping[str, float], **more: Any) -> dict[str, Claim]:
+def claims(distances: Mapping[str, float], **more: Any) -> dict[str, Decided]:
     return claims_of(KIND, distance_input(distances, **more))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.figures import KINDS, Claim, FigureInput
+from experiments.figures import KINDS, Decided, FigureInput
 from experiments.figures.kinds.encoding_tasks import written
 from experiments.figures.read.encoding_tasks import pairs, ranks, released, scores
 from tests.experiments.figures.synthetic import (
@@ -36,7 +36,7 @@ def given(tasks: Mapping[str, Any] = ENCODING_TASKS, seeds: int = 3, **more: Any
     return FigureInput('f', encoding_runs(seeds, tasks, **more), {'curves': encoding_curves(tasks)})
 
 
-def claims(tasks: Mapping[str, Any], seeds: int = 3, **more: Any) -> dict[str, Claim]:
+def claims(tasks: Mapping[str, Any], seeds: int = 3, **more: Any) -> dict[str, Decided]:
     return claims_of(KIND, given(tasks, seeds, **more))
 
 

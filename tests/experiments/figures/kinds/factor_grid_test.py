@@ -99,9 +99,9 @@ def test_claims_fail_and_hold_where_the_numbers_do():
     ('kept', 'missing'),
     [
         ({}, ["'ntk'", "'headscale'"]),
-        ({'yarn', 'headscale'}, ["'ntk'"]),
+        ({'yarn', 'headscale'}, ["'ntk'", "'ntk'"]),
         ({'ntk', 'yarn'}, ["'headscale'"]),
-        ({'headscale'}, ["'ntk'", "'ntk', 'yarn'"]),
+        ({'headscale'}, ["'ntk'", "'ntk'; no curve has the role 'yarn'"]),
     ],
 )
 def test_claims_whose_roles_nobody_plays_are_undecided_and_say_so(kept, missing):

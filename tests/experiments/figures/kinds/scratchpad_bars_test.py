@@ -11,7 +11,7 @@ import pytest
 from matplotlib import colors as mpl_colors
 
 from experiments.figures import KINDS
-from experiments.figures.claims.decided import Decided as Claim
+from experiments.figures.claims.decided import Decided
 from experiments.figures.given import FigureInput
 from experiments.figures.kinds.scratchpads import written
 from experiments.figures.read.scratchpads import bars, formats
@@ -30,7 +30,7 @@ draw = KINDS['scratchpad_bars'].draw
 EQUAL = {'parity': {'none': (0.0,) * 5, 'full': (0.0,) * 5, 'minimal': (0.0,) * 5}}
 
 
-def claims(given: FigureInput) -> dict[str, Claim]:
+def claims(given: FigureInput) -> dict[str, Decided]:
     return claims_of('scratchpad_bars', given)
 
 

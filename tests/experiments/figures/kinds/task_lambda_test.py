@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from experiments.figures import KINDS
-from experiments.figures.claims.decided import Decided as Claim
+from experiments.figures.claims.decided import Decided
 from experiments.figures.given import FigureInput
 from tests.experiments.figures import synthetic
 
 
-def claim(given: FigureInput) -> Claim:
+def claim(given: FigureInput) -> Decided:
     (found,) = KINDS['task_lambda'].draw(given).claims
     return found
 

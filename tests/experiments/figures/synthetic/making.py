@@ -13,7 +13,7 @@ import numpy as np
 
 from experiments.evaluations import KINDS
 from experiments.figures import KINDS as KINDS_OF_FIGURE
-from experiments.figures import Claim, FigureInput
+from experiments.figures import Decided, FigureInput
 from nope.records import Records
 
 
@@ -89,7 +89,7 @@ def with_options(given: FigureInput, **options) -> FigureInput:
     return dataclasses.replace(given, options={**given.options, **options})
 
 
-def claims_of(kind: str, given: FigureInput) -> dict[str, Claim]:
+def claims_of(kind: str, given: FigureInput) -> dict[str, Decided]:
     """By id."""
     return {claim.id: claim for claim in KINDS_OF_FIGURE[kind].draw(given).claims}
 
