@@ -1,11 +1,11 @@
 """Claims on one page: what the figures of a work folder decided, by size.
 
-    python -m experiments.claims --workdir=WORK [--size=quick] [--run] [--results=configs/results]
+    nope claims --workdir=WORK [--size=quick] [--run] [--results=configs/results]
 
 Reads the summaries of the figures in WORK and writes the board, WORK/claims/claims.md, .csv and
 .json, and of figures of several sizes trend.png, .pdf and .csv beside it, the numbers of claims by
 size. With --run every figure that decides a claim is drawn first, trained where it is
-not, as experiments.run does, one after another; further arguments (--config.FIELD=VALUE) go to
+not, as `nope run` does, one after another; further arguments (--config.FIELD=VALUE) go to
 each. With --results the claims are written as small files to be committed, in a folder that is
 there. Their page and the trend of all sizes are made anew, without --workdir these alone. Figures
 drawn with settings that are not their configs' are marked. Exit status: 0 done, 1 a figure failed,
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     """Flags, and what goes to every figure. Exits with BAD_INPUT for others."""
-    parser = argparse.ArgumentParser('experiments.claims', usage=__doc__, allow_abbrev=False)
+    parser = argparse.ArgumentParser('nope claims', usage=__doc__, allow_abbrev=False)
     parser.add_argument('--workdir', type=paths.path)
     parser.add_argument('--size', choices=SIZES)
     parser.add_argument('--run', action='store_true')
@@ -84,7 +84,7 @@ def _read(work: pathlib.Path, size: str | None, *, empty: bool) -> list[Summary]
     none, unless `empty` is fine."""
     folder = work / 'figures'
     if not folder.is_dir() and not empty:
-        raise ValueError(f'--workdir={work} has no folder figures; experiments.run makes one')
+        raise ValueError(f'--workdir={work} has no folder figures; `nope run` makes one')
     found = []
     for path in sorted(folder.glob('*/summary.json')):
         place = figure_configs.config_of(path.parent.name)

@@ -1,8 +1,8 @@
 """Draws figures from records alone: no accelerator, no model, no JAX.
 
-    python -m experiments.draw WORKDIR/figures/fig1 [more figure folders]
+    nope draw WORKDIR/figures/fig1 [more figure folders]
 
-A figure folder knows its records from `inputs.json`, which `experiments.run` leaves there.
+A figure folder knows its records from `inputs.json`, which `nope run` leaves there.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def redraw(folder: pathlib.Path) -> pathlib.Path:
         why = f'{type(error).__name__}: {error!s:.300}'
         raise ValueError(
             f'the options in {folder / "inputs.json"}, or the records that it names, do not fit '
-            f'the figure ({why}); experiments.run with its config writes them anew'
+            f'the figure ({why}); `nope run` with its config writes them anew'
         ) from error
 
 
@@ -93,7 +93,7 @@ def read_inputs(folder: pathlib.Path) -> Mapping[str, Any]:
     except NotADirectoryError:
         inputs = None
     if inputs is None:
-        raise ValueError(f'{folder} holds no inputs.json; experiments.run makes one')
+        raise ValueError(f'{folder} holds no inputs.json; `nope run` makes one')
     if set(inputs) != {'name', 'kind', 'options', 'records'}:
         raise ValueError(f'{path} holds other fields than name, kind, options and records')
     check_name(f'name in {path}', inputs['name'])

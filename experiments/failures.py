@@ -1,7 +1,7 @@
 """Pieces that could not be made, and what is left out for their sake.
 
 A command tries each piece once. A failure is noted in a file beside the piece, for
-`experiments.status`, until it is made after all. A training that diverges does so wherever
+`nope status`, until it is made after all. A training that diverges does so wherever
 it runs: once one command has noted that, the others that were already at work leave it alone.
 """
 

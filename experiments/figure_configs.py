@@ -2,7 +2,7 @@
 
 A figure's spec.json has its settings and not the file. The command that drew it tells the file, or
 else the figure's name does, as FILE or FILE_SIZE with whatever was put behind. It is read as
-`experiments.run` reads it.
+`nope run` reads it.
 """
 
 from __future__ import annotations

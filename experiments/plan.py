@@ -117,7 +117,7 @@ def make_plan(workspace: Workspace, wanted: Sequence[Spec]) -> Plan:
 
 
 def listed(workspace: Workspace, wanted: Mapping[str, Spec]) -> list[Piece]:
-    """All pieces of an experiment, finished ones too, for `experiments.status`. wanted: evaluations
+    """All pieces of an experiment, finished ones too, for `nope status`. wanted: evaluations
     and exports by name."""
     users: dict[Spec, list[str]] = {}
     for name, spec in wanted.items():

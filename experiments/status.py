@@ -1,6 +1,6 @@
 """State of the pieces of a sweep: done, running, failed, missing; without JAX, nothing is changed.
 
-    python -m experiments.status WORKDIR [NAME ...] [--only=running,failed]
+    nope status WORKDIR [NAME ...] [--only=running,failed]
 
 It prints a line for each piece of the figures NAME (all that commands worked on in WORKDIR). The
 line tells step, steps a second and time left of a training, finished samples of an evaluation, why
@@ -123,7 +123,7 @@ def main(arguments: Sequence[str]) -> int:
             raise ValueError(f'--only={options[0]}: accepted are some of {", ".join(STATES)}')
         names = names or pieces.names(root)
         if not names:
-            raise ValueError(f'{root / pieces.ROOM} lists no figure; experiments.run makes a list')
+            raise ValueError(f'{root / pieces.ROOM} lists no figure; `nope run` makes a list')
         found = {name: rows(root, name) for name in names}
     except (OSError, ValueError) as error:
         print(f'error: {error}', file=sys.stderr)

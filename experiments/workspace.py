@@ -6,7 +6,7 @@ runs/<slug>/       one training: spec.json, checkpoints (or checkpoints_in.json,
 records/<slug>/    one evaluation: records.npz, records.json, CSV; of text its samples.jsonl
 figures/<name>/    one figure: PNG, PDF, CSV, summary.json, inputs.json
 exports/<slug>/    one model as a Hugging Face directory
-plans/<name>.json  the pieces of one figure, for `experiments.status`
+plans/<name>.json  the pieces of one figure, for `nope status`
 data/              token shards and TFDS builds shared by all of it
 commands.jsonl     every command that worked here: arguments, commit, versions, device
 """

@@ -121,7 +121,7 @@ def load(folder: pathlib.Path) -> Records:
     found = description.get('format', 1)
     if found != FORMAT:
         raise ValueError(
-            f'{path} is of format {found!r:.100}; accepted is {FORMAT}. experiments.run with the '
+            f'{path} is of format {found!r:.100}; accepted is {FORMAT}. `nope run` with the '
             'config of its figure measures it again, from the run that is kept; then remove '
             f'{folder}'
         )
@@ -155,6 +155,6 @@ def _digest(description: Mapping[str, Any]) -> str:
 
 def _damaged(path: pathlib.Path, why: str) -> ValueError:
     return ValueError(
-        f'{path} is damaged: {why}; remove {path.parent}, and experiments.run with the config of '
+        f'{path} is damaged: {why}; remove {path.parent}, and `nope run` with the config of '
         'its figure measures it again, from the run that is kept'
     )

@@ -1,6 +1,6 @@
 """Size `released`: figures and tables of the first paper from its published models.
 
-    python -m experiments.run --workdir=work/released \\
+    nope run --workdir=work/released \\
         --config=fig1:released,rope=DIR,nope=DIR,headscale8k=DIR
 
 Nothing is pre-trained: `rope`, `nope` and, where it is given, `headscale8k`, one multiplier per

@@ -81,7 +81,7 @@ def of_work(folder: pathlib.Path, figure: str, size: str) -> Summary:
     path = folder / SUMMARY
     given = homes.settings_of(folder).get('seeds', [])
     moment = datetime.datetime.fromtimestamp(path.stat().st_mtime, datetime.UTC)
-    with _naming(path, f'python -m experiments.draw {folder} writes it anew'):
+    with _naming(path, f'nope draw {folder} writes it anew'):
         found = read_object(path) or {}
         return Summary(
             figure=figure,
@@ -115,7 +115,7 @@ def of_results(folder: pathlib.Path) -> list[Summary]:
 
 
 def _committed(path: pathlib.Path) -> Summary:
-    with _naming(path, 'python -m experiments.claims --results writes it'):
+    with _naming(path, 'nope claims --results writes it'):
         found = read_object(path) or {}
         figure, size = found['figure'], found['size']
         if (size, figure) != (path.parent.name, path.stem):

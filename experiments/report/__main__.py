@@ -1,6 +1,6 @@
 """One HTML page of all that a work folder holds, or of two beside each other, without JAX.
 
-    python -m experiments.report WORKDIR [WORKDIR_B] [--out=FILE]
+    nope report WORKDIR [WORKDIR_B] [--out=FILE]
 
 The page is WORKDIR/report.html unless --out says another file; the last line prints its path. It
 needs no network and no other file. Exit status: 0 done, 2 bad input.

@@ -42,7 +42,7 @@ class BoardRow:
 
 def rows(folder: WorkFolder) -> list[BoardRow]:
     """Claims that some figure of the folder measured, the paper's eleven first. Figures of a name
-    that no config has are left out, as `experiments.claims` leaves them out."""
+    that no config has are left out, as `nope claims` leaves them out."""
     found: list[Summary] = []
     for figure in folder.figures:
         place = figure_configs.config_of(figure.name)

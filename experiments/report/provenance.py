@@ -97,7 +97,7 @@ def _figure(folder: WorkFolder, figure: FigureFolder, asked: str) -> FigureOrigi
     rerun = ''
     if differences.config and differences.flags is not None:
         parts = [
-            'python -m experiments.run',
+            'nope run',
             f'--config={differences.config}',
             f'--workdir={shlex.quote(str(folder.root))}',
             *differences.flags,
@@ -108,7 +108,7 @@ def _figure(folder: WorkFolder, figure: FigureFolder, asked: str) -> FigureOrigi
         figure=figure.name,
         differences=differences,
         settings=tuple((path, f'{value!r:.300}') for path, value in settings),
-        redraw=f'python -m experiments.draw {shlex.quote(str(figure.folder))}',
+        redraw=f'nope draw {shlex.quote(str(figure.folder))}',
         rerun=rerun,
     )
 

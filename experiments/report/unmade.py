@@ -30,7 +30,7 @@ def find(folder: WorkFolder) -> list[Problem]:
                 users.setdefault(row, []).extend(f'{name}: {user}' for user in piece.used_by)
     told = [row._replace(what=f'{row.what} ({_some(users[row])})') for row in sorted(users)]
     if len(told) > MOST:
-        what = f'{len(told) - MOST} more pieces; experiments.status names all'
+        what = f'{len(told) - MOST} more pieces; `nope status` names all'
         told = [*told[:MOST], Problem('left out', pieces.ROOM, what)]
     return problems + told
 

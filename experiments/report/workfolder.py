@@ -75,7 +75,7 @@ def read(root: pathlib.Path) -> WorkFolder:
     if not any(homes.values()):
         raise ValueError(
             f'{root} holds no figures, no records and no runs; accepted is a folder that '
-            'experiments.run was given as --workdir'
+            '`nope run` was given as --workdir'
         )
     problems: list[Problem] = []
     figures = tuple(_figure(root, folder, problems) for folder in homes['figures'])

@@ -65,7 +65,7 @@ def test_a_figure_of_an_old_work_folder_is_refused_with_what_to_do(
     assert not (folder / 'fig5.png').exists()
     message = capsys.readouterr().err
     assert message.startswith(f'error: {old / "records.json"} is of format 1; accepted is 2.')
-    assert 'experiments.run with the config of its figure measures it again' in message
+    assert '`nope run` with the config of its figure measures it again' in message
     assert message.endswith(f'then remove {old}\n')
 
 
@@ -94,7 +94,7 @@ def test_a_file_is_no_folder_of_a_figure(
     folder: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert draw.main([str(folder / 'inputs.json')]) == 2
-    assert 'inputs.json holds no inputs.json; experiments.run makes one' in capsys.readouterr().err
+    assert 'inputs.json holds no inputs.json; `nope run` makes one' in capsys.readouterr().err
 
 
 @pytest.mark.parametrize('content', ['', 'null', '[' * 100_000])

@@ -166,8 +166,8 @@ def test_all_done_is_status_0(tmp_path: pathlib.Path, capsys: pytest.CaptureFixt
         (['{work}', 'fig9'], 'fig9.json is missing; the figures that commands worked on'),
         (['{work}', '--only=late'], '--only=late: accepted are some of done, running, failed'),
         (['{work}/nothing'], 'lists no figure'),
-        (['{work}', '--all'], 'python -m experiments.status'),
-        ([], 'python -m experiments.status'),
+        (['{work}', '--all'], 'nope status'),
+        ([], 'nope status'),
     ],
 )
 def test_bad_input_is_named(

@@ -28,7 +28,7 @@ fail() {
 for name in PROJECT ZONE NAME TYPE VERSION WORKDIR; do
     [ -n "${!name:-}" ] || fail "$name is not set; see the first lines of this file"
 done
-[ "$#" -gt 0 ] || fail 'give the arguments of experiments.run, --config=... first'
+[ "$#" -gt 0 ] || fail 'give the arguments of nope run, --config=... first'
 
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd -P)
 where=(--project="$PROJECT" --zone="$ZONE")

@@ -28,7 +28,7 @@ def summary(verdict='holds', date='2026-01-02', size='quick') -> Summary:
 
 
 def test_the_page_is_what_the_committed_results_give():
-    """`python -m experiments.claims --results=configs/results` makes it so."""
+    """`nope claims --results=configs/results` makes it so."""
     text = (ROOT / 'configs/claims.md').read_text()
     assert text == results.page_of(RESULTS)
     assert max(len(line) for line in text.splitlines() if line[:1] == '|') <= page.LONGEST
@@ -68,7 +68,7 @@ def test_numbers_in_the_pages_of_results_are_those_of_the_results():
 
 
 def test_committed_verdicts_follow_todays_rules_and_are_of_configs_that_they_ask():
-    """A rule that changes asks for its figures to be drawn again: `python -m experiments.draw`."""
+    """A rule that changes asks for its figures to be drawn again: `nope draw`."""
     for summary in board.of_results(RESULTS):
         for found in summary.claims:
             alone = found.statement.removesuffix(f' {seeds.STATEMENT}')

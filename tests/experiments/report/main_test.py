@@ -83,4 +83,4 @@ def test_other_arguments_get_the_usage(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(arguments) == 2
-    assert 'python -m experiments.report WORKDIR' in capsys.readouterr().err
+    assert 'nope report WORKDIR' in capsys.readouterr().err

@@ -72,7 +72,7 @@ def test_sections_show_what_the_folder_holds(root: pathlib.Path) -> None:
     assert work.RUN in text['training'] and '90.0 %' in text['training']
     assert 'passkey-4096-5' in text['retrieval'] and '6 of 10 samples' in text['retrieval']
     assert '7bf8889e' in text['provenance'] and 'train.steps' in text['provenance']
-    assert f'python -m experiments.draw {root}/figures/fig5' in text['provenance']
+    assert f'nope draw {root}/figures/fig5' in text['provenance']
     assert work.UNFINISHED in text['problems'] and '500 of 2,400' in text['problems']
 
 

@@ -110,7 +110,7 @@ def test_rows_are_limited(root: pathlib.Path) -> None:
     pieces.write(root, 'fig1', [piece(f'of_{n}', 'measure') for n in range(20_000)])
     rows = found(root)
     assert len(rows) == 2 + unmade.MOST
-    what = f'{20_000 - unmade.MOST} more pieces; experiments.status names all'
+    what = f'{20_000 - unmade.MOST} more pieces; `nope status` names all'
     assert rows[-1] == Problem('left out', 'plans', what)
     assert len(page.render([root], root / 'report.html')) < page.LIMIT
 
