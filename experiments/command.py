@@ -173,7 +173,9 @@ def note(workspace: Workspace, experiment: Experiment) -> None:
 def tell_claims(figure: pathlib.Path) -> None:
     """Logs the decisions of the figure in that folder, a line each."""
     for claim in (read_object(figure / 'summary.json') or {}).get('claims', ()):
-        log.info('%s: %s (%s)', claim['id'], claim['verdict'], claim['headline'])
+        measured = claim['measured']
+        missing = measured.get('missing', '') if isinstance(measured, dict) else ''
+        log.info('%s: %s (%s)', claim['id'], claim['verdict'], claim['headline'] or missing)
 
 
 def tell_exports(workspace: Workspace, experiment: Experiment) -> None:
