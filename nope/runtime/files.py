@@ -59,17 +59,23 @@ def exclusive(path: pathlib.Path, *, wait: bool = True) -> Iterator[bool]:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open('a') as file:
-        locked = True
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if not wait:
-                raise BusyError(f'another process is at work on {path.parent}') from None
-            log.info('another process is at work on %s; waiting for it', path.parent)
-            fcntl.flock(file, fcntl.LOCK_EX)
-        except OSError:
-            locked = False
+        locked = _lock(file.fileno(), path, wait)
         yield locked and not _lock_is_local(file.fileno())
+
+
+def _lock(descriptor: int, path: pathlib.Path, wait: bool) -> bool:
+    """Takes the lock; False on a file system without locks."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    except BlockingIOError:
+        if not wait:
+            raise BusyError(f'another process is at work on {path.parent}') from None
+        log.info('another process is at work on %s; waiting for it', path.parent)
+    except OSError:
+        return False
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    return True
 
 
 def is_locked(path: pathlib.Path) -> bool:

@@ -23,7 +23,7 @@ RULES = Rules(causal=True, window=None, offset=0, entropy=True)
 
 
 def shape_of(batch: int, length: int, kv_heads: int = 4, head_dim: int = 128, step: int = 128):
-    return parts.Shape(
+    return parts.HopperShape(
         blocks=HopperBlocks(step, 200),
         rules=RULES,
         interpret=False,

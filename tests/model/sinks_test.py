@@ -33,7 +33,7 @@ def with_column(sinks_N: np.ndarray, q, k, v, mask_TS: np.ndarray):
 
 def test_a_sink_is_a_column_of_the_softmax_without_a_value() -> None:
     """Also in rows that see no key."""
-    q, k, v = (normal(seed, B, S, N, H) for seed in range(3))
+    q, k, v = (jnp.asarray(normal(seed, B, S, N, H)) for seed in range(3))
     ids_T = np.where(np.arange(S) < 3, 7, 1)
     ids_S = np.ones(S, np.int32)
     mask = Mask(True, *(jnp.asarray(np.stack([ids] * B)) for ids in (ids_T, ids_S)))
@@ -46,7 +46,7 @@ def test_a_sink_is_a_column_of_the_softmax_without_a_value() -> None:
 
 
 def test_the_gradient_of_a_sink_is_the_slope_and_finite_in_rows_without_keys() -> None:
-    q, k, v = (normal(seed, B, S, N, H) for seed in range(3))
+    q, k, v = (jnp.asarray(normal(seed, B, S, N, H)) for seed in range(3))
     ids = jnp.asarray(np.arange(S)[None].repeat(B, 0))
     mask = Mask(True, ids, jnp.where(ids == 0, 99, ids))
 
@@ -65,7 +65,7 @@ def test_the_gradient_of_a_sink_is_the_slope_and_finite_in_rows_without_keys() -
 
 def test_weights_on_keys_keep_the_share_that_the_sink_leaves() -> None:
     """A sink as heavy as all keys together takes half of every weight."""
-    q, k, v = (normal(seed, 1, S, 1, H) for seed in range(3))
+    q, k, v = (jnp.asarray(normal(seed, 1, S, 1, H)) for seed in range(3))
     output = attention(q, k, v, entropy=True, implementation='reference')
     last_1 = output.lse[0, :, -1]
     ones_BNT = jnp.ones_like(output.lse)

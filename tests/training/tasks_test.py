@@ -7,6 +7,7 @@ import pathlib
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -64,7 +65,7 @@ def test_a_stopped_run_on_a_task_goes_on_bitwise(tmp_path: pathlib.Path) -> None
 
 
 def test_the_loss_is_that_of_target_tokens_alone() -> None:
-    batch: Batch = next(batches(0))
+    batch: Batch = jax.tree.map(jnp.asarray, next(batches(0)))
     variables = tiny.variables(MODEL)
     output = apply(MODEL, variables, batch.tokens)
     nll_BT = np.asarray(losses.token_loss(output.hidden, output.head, batch.targets))

@@ -17,7 +17,7 @@ from nope.interop.safetensors import read_header
 from nope.model.lam import LogLength
 from tests import tiny
 
-ROOT = pathlib.Path(__file__).parents[2]
+ROOT = pathlib.Path(__file__).parents[3]
 saving = importlib.import_module('nope.interop.save')  # the package has a function of that name
 CONFIG = tiny.model(attention=None, vocab_size=258, lam=LogLength(16))
 
