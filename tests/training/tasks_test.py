@@ -73,9 +73,9 @@ def test_the_loss_is_that_of_target_tokens_alone() -> None:
     found = float(batch_loss(MODEL, variables, batch))
     np.testing.assert_allclose(found, expected, rtol=1e-6)
     # Neither what stands behind an example nor what a prompt would be followed by counts.
-    junk = np.where(batch.weights == 0, 7, batch.targets).astype(np.int32)
+    junk = jnp.where(batch.weights == 0, 7, batch.targets)
     assert float(batch_loss(MODEL, variables, batch._replace(targets=junk))) == found
     end = np.array([np.flatnonzero(row)[-1] for row in batch.weights])
     behind = np.arange(16) > end[:, None]
-    filled = np.where(behind, 7, batch.tokens).astype(np.int32)
+    filled = jnp.where(behind, 7, batch.tokens)
     assert float(batch_loss(MODEL, variables, batch._replace(tokens=filled))) == found
