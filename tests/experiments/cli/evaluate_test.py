@@ -236,6 +236,7 @@ def test_a_config_asks_for_the_same(
 ) -> None:
     """All but the model, of whose training a config says more. The stride does not follow the
     shortest length."""
+    pytest.importorskip('wonderwords')
     helmet = tmp_path / 'helmet'
     FILES['helmet'](helmet)
     config = ruler.get_config()
