@@ -1,1 +1,1 @@
-"""Why a model stops: shape of its attention, and how it forms in training."""
+"""Attention of a model that stops: its shape, and how it forms in training."""

@@ -1,4 +1,4 @@
-"""What figures decided of each claim, by size."""
+"""Verdicts of figures on each claim, by size."""
 
 from __future__ import annotations
 

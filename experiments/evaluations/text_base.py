@@ -109,7 +109,7 @@ class LengthsOfTextSpec(TextSpec):
 
 
 class FilesPlan(Protocol):
-    """What an evaluation of the user's files asks. names: of the files, below their folder."""
+    """Questions made of the user's files. names: of the files, below their folder."""
 
     @property
     def names(self) -> list[str]: ...

@@ -6,6 +6,7 @@ model, a config file or a run.
 
 from __future__ import annotations
 
+import abc
 import csv
 import dataclasses
 import io
@@ -66,7 +67,7 @@ class FigureOutput:
             raise ValueError(f'figure {self.name!r}: nothing that it shows was measured')
 
 
-class Figure(Generic[D]):
+class Figure(abc.ABC, Generic[D]):
     """A kind of figure: records to data; data to picture, rows, caption and claims.
 
     A kind sets the fields below that differ and writes `needs`, `read`, `picture`, `rows` and
@@ -92,26 +93,28 @@ class Figure(Generic[D]):
     ALONE = False
     RESAMPLED = False
 
+    @abc.abstractmethod
     def needs(self, name: str, options: Mapping[str, Any]) -> dict[str, str]:
         """As `required`, of options whose keys are known."""
-        raise NotImplementedError
 
     def check_known(self, name: str, options: Mapping[str, Any], known: Known) -> None:
         """ValueError where attributes that are known before training do not bear the figure."""
 
+    @abc.abstractmethod
     def read(self, given: FigureInput) -> D:
         """Data of the figure from records that hold what it needs."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def picture(self, given: FigureInput, data: D) -> mpl.Figure | None:
         """None for a table."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def rows(self, given: FigureInput, data: D) -> Iterable[dict[str, Any]]:
-        raise NotImplementedError
+        """The numbers behind the picture, all with the same keys."""
 
+    @abc.abstractmethod
     def caption(self, given: FigureInput, data: D) -> str:
-        raise NotImplementedError
+        """Words below the picture: its parts, models and data."""
 
     def markdown(self, given: FigureInput, data: D) -> str:
         """Text that is read without the picture."""

@@ -126,7 +126,7 @@ class Rule(Generic[T]):
 
     @functools.cached_property
     def statement(self) -> str:
-        """What is decided, with every threshold."""
+        """The rule in words, with every threshold."""
         parts = self.parts
         if not parts:
             return self.subject
@@ -174,7 +174,7 @@ class Rule(Generic[T]):
 def beside(
     lacking: Sequence[str], measured: Mapping[str, Any], holds: bool | None
 ) -> Mapping[str, Any]:
-    """What was measured, with what lacks. Undecided where something does, unless the rest refutes
+    """Measured values, with what lacks. Undecided where something does, unless the rest refutes
     the claim."""
     if not lacking:
         return measured

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from typing import Any, TypeVar
 
 from experiments.figures.base import Figure
@@ -15,8 +16,9 @@ D = TypeVar('D')
 class TableFigure(Figure[D]):
     """A table as CSV, Markdown and HTML, from what `table` makes of the data."""
 
+    @abc.abstractmethod
     def table(self, given: FigureInput, data: D) -> Table:
-        raise NotImplementedError
+        """The table, before it is written."""
 
     def picture(self, given: FigureInput, data: D) -> None:
         return None
