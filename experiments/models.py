@@ -10,7 +10,7 @@ import numpy as np
 
 from experiments.config import Section
 from nope.model import ModelConfig, lam
-from nope.positions import Position, Rotary, from_section
+from nope.positions import Position, RoPE, from_section
 from nope.runtime.errors import FieldError, describe
 
 # Of the model's fields that a config may leave out.
@@ -51,16 +51,16 @@ def position_for(
     that is none, and where layers differ in such a field, of which one would be lost."""
     if not isinstance(section, Mapping):
         raise ValueError(describe(field, section, "it takes named values, as {'kind': 'none'}"))
-    own = [kind.position for kind in model.kinds if isinstance(kind.position, Rotary)]
-    if not own or section.get('kind', 'rotary') != 'rotary':
+    own = [kind.position for kind in model.kinds if isinstance(kind.position, RoPE)]
+    if not own or section.get('kind', 'rope') != 'rope':
         return from_section(section, train_length, field)
-    made = from_section({'kind': 'rotary', **section}, train_length, field)
+    made = from_section({'kind': 'rope', **section}, train_length, field)
     given = {name: getattr(made, name) for name in section if name != 'kind'}
     changed = [dataclasses.replace(position, **given) for position in own]
-    for name in (f.name for f in dataclasses.fields(Rotary)):
+    for name in (f.name for f in dataclasses.fields(RoPE)):
         if len(several := {getattr(position, name) for position in changed}) > 1:
             raise ValueError(
-                f"{field} leaves out {name}, in which the model's rotary layers differ "
+                f"{field} leaves out {name}, in which the model's RoPE layers differ "
                 f'({", ".join(map(str, sorted(several, key=str)))}): give one for all'
             )
     return changed[0]

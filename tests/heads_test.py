@@ -6,7 +6,7 @@ import pytest
 
 from nope.heads import order_of, reordered, silenced
 from nope.model import LayerKind, ModelConfig, apply
-from nope.positions import ForgetGate, NoPE, Rotary
+from nope.positions import ForgetGate, NoPE, RoPE
 from tests import tiny
 
 TOKENS = tiny.tokens(2, 9)
@@ -25,13 +25,13 @@ def logits(config: ModelConfig, params: dict) -> np.ndarray:
     ('position', 'kv_heads'),
     [
         (NoPE(), 2),
-        (Rotary(), 4),
+        (RoPE(), 4),
         pytest.param(NoPE(), 4, marks=pytest.mark.slow),
-        pytest.param(Rotary(), 2, marks=pytest.mark.slow),
+        pytest.param(RoPE(), 2, marks=pytest.mark.slow),
     ],
-    ids=['NoPE-2', 'rotary-4', 'NoPE-4', 'rotary-2'],
+    ids=['NoPE-2', 'rope-4', 'NoPE-4', 'rope-2'],
 )
-def test_the_order_of_heads_changes_nothing(position: NoPE | Rotary, kv_heads: int) -> None:
+def test_the_order_of_heads_changes_nothing(position: NoPE | RoPE, kv_heads: int) -> None:
     config = tiny.model(position=position, kv_heads=kv_heads, **EVERY_ARRAY)
     params = tiny.variables(config)['params']
     draw = np.random.default_rng(1)
@@ -79,7 +79,7 @@ def test_a_silent_head_adds_nothing() -> None:
 
 
 def test_heads_of_layers_of_several_shapes_are_silenced_and_not_reordered() -> None:
-    config = tiny.model(pattern=(LayerKind(Rotary()), LayerKind(head_dim=12)))
+    config = tiny.model(pattern=(LayerKind(RoPE()), LayerKind(head_dim=12)))
     params = tiny.variables(config)['params']
     silent_LN = np.zeros((2, 4), bool)
     silent_LN[1, 2] = True

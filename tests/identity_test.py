@@ -9,7 +9,7 @@ import pytest
 from nope.identity import digest, first_difference, plain
 from nope.model import ModelConfig
 from nope.model.lam import LogLength
-from nope.positions import DynamicNTK, NoPE, Rotary
+from nope.positions import DynamicNTK, NoPE, RoPE
 from nope.runtime.sections import rebuild
 from tests import tiny
 
@@ -55,15 +55,15 @@ def test_fields_at_their_default_leave_values_what_they_were() -> None:
     [
         (tiny.MODEL, '6e8ec8b50b8f'),
         (tiny.TINYLLAMA, '087fa26bd435'),
-        (tiny.model(position=Rotary()), '2777d59dccd9'),
+        (tiny.model(position=RoPE()), '4e0942232b2e'),
         (
             tiny.model(
-                position=Rotary(scaling=DynamicNTK(2.0, 64)), lam=LogLength(64), tied_head=True
+                position=RoPE(scaling=DynamicNTK(2.0, 64)), lam=LogLength(64), tied_head=True
             ),
-            'abe0d0148dae',
+            '62ce512d71b2',
         ),
     ],
-    ids=['tiny', 'tinyllama', 'rotary', 'dynamic NTK'],
+    ids=['tiny', 'tinyllama', 'rope', 'dynamic NTK'],
 )
 def test_the_digests_of_models_are_pinned(model: ModelConfig, expected: str) -> None:
     """Folders of runs are named by them."""
@@ -77,10 +77,10 @@ def test_a_models_digest_follows_what_changes_its_results() -> None:
     others = [
         tiny.model(width=64),
         tiny.model(dtype='bfloat16'),
-        tiny.model(position=Rotary()),
-        tiny.model(position=Rotary(scaling=DynamicNTK(2.0, 64))),
-        tiny.model(position=Rotary(dims=4)),
-        tiny.model(position=Rotary(interleaved=True)),
+        tiny.model(position=RoPE()),
+        tiny.model(position=RoPE(scaling=DynamicNTK(2.0, 64))),
+        tiny.model(position=RoPE(dims=4)),
+        tiny.model(position=RoPE(interleaved=True)),
     ]
     assert len({base, *(digest(plain(other)) for other in others)}) == 7
 

@@ -22,8 +22,8 @@ def test_names_are_those_of_their_modules() -> None:
     from nope import Pretrained as found
 
     assert found is Pretrained and nope.attention.attention is attention
-    with pytest.raises(AttributeError, match="'nope' has no attribute 'Rotary'"):
-        _ = nope.Rotary
+    with pytest.raises(AttributeError, match="'nope' has no attribute 'RoPE'"):
+        _ = nope.RoPE
 
 
 def test_importing_the_package_imports_no_jax() -> None:

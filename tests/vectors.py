@@ -1,6 +1,6 @@
 """Reference numbers that this library did not compute: float64, rounded to ten digits.
 
-Rotary ones are of 64 dimensions, base 10,000 and a training length of 2048 where nothing else is
+RoPE ones are of 64 dimensions, base 10,000 and a training length of 2048 where nothing else is
 said.
 """
 

@@ -8,8 +8,8 @@ from tests.vectors import VECTORS
 
 TESTS = pathlib.Path(__file__).parent
 USED_BY = {
-    'rope': 'positions/rotary_test.py',
-    'rotate_d4_pos1_x1234': 'positions/rotary_test.py',
+    'rope': 'positions/rope_test.py',
+    'rotate_d4_pos1_x1234': 'positions/rope_test.py',
     'pi': 'positions/scaling/linear_test.py',
     'ntk_static': 'positions/scaling/ntk_test.py',
     'ntk_dynamic': 'positions/scaling/ntk_test.py',

@@ -15,7 +15,7 @@ from configs.shared import base, models, pieces
 
 TIMES = 4.0
 SHARES = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)  # of the training steps, and the whole
-MODELS = {'nope': ('NoPE', None), 'rope': ('RoPE', models.ROTARY)}
+MODELS = {'nope': ('NoPE', None), 'rope': ('RoPE', models.ROPE)}
 
 
 def get_config(size: str = 'quick') -> ConfigDict:

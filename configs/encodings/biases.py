@@ -31,7 +31,7 @@ def get_config(size: str = 'quick') -> ConfigDict:
         't5': ('T5 bias', {'kind': 't5'}),
         'kerple': ('KERPLE', {'kind': 'kerple'}),
         'sandwich': ('Sandwich', {'kind': 'sandwich'}),
-        'p_rope': ('p-RoPE', {**models.ROTARY, **turning}),
+        'p_rope': ('p-RoPE', {**models.ROPE, **turning}),
         'scale_invariant': ('scale-invariant p-RoPE', {'kind': 'scale_invariant', **turning}),
     }
     config.runs = {name: pieces.base(position) for name, (_, position) in compared.items()}

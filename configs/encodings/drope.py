@@ -23,10 +23,10 @@ SHARES = {0.1: 'a tenth', 0.25: 'a quarter'}
 
 def get_config(size: str = 'quick') -> ConfigDict:
     config = base.experiment('drope', size)
-    config.runs = {'nope': pieces.base(), 'rope': pieces.base(models.ROTARY)}
+    config.runs = {'nope': pieces.base(), 'rope': pieces.base(models.ROPE)}
     config.runs['dropped'] = {
         'init': placeholder(str),
-        'model': {'position': models.ROTARY},
+        'model': {'position': models.ROPE},
         'drop_at': 1 - max(SHARES),
     }
     labels = {

@@ -15,7 +15,7 @@ from configs.shared import base, models, pieces
 TIMES = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 ENCODINGS: dict[str, tuple[str, dict]] = {
     'none': ('NoPE', models.NOPE),
-    'rotary': ('RoPE', models.ROTARY),
+    'rope': ('RoPE', models.ROPE),
     'alibi': ('ALiBi', models.ALIBI),
     't5': ('T5 bias', {'kind': 't5'}),
     'sinusoidal': ('sinusoidal', {'kind': 'sinusoidal'}),
@@ -25,7 +25,7 @@ ENCODINGS: dict[str, tuple[str, dict]] = {
 def get_config(size: str = 'quick') -> ConfigDict:
     config = base.experiment('encodings', size)
     config.runs = {name: pieces.base(position) for name, (_, position) in ENCODINGS.items()}
-    mixed = ({'position': models.ROTARY},) * 3 + ({'position': models.NOPE},)
+    mixed = ({'position': models.ROPE},) * 3 + ({'position': models.NOPE},)
     config.runs['mixed'] = {'model': {'pattern': mixed}}
     for name in config.runs:
         config.evals[f'{name}/'] = {'kind': 'lengths', 'run': name, 'times': TIMES}

@@ -26,7 +26,7 @@ def get_config(size: str = 'quick') -> ConfigDict:
     config = base.experiment('finetuned', size)
     if size != 'paper':
         config.finetune.learning_rate = config.train.learning_rate / 4
-    config.runs = {'rope': pieces.base(models.ROTARY)}
+    config.runs = {'rope': pieces.base(models.ROPE)}
     panels = []
     titles = {}
     for budget, steps in BUDGETS.items():
@@ -44,7 +44,7 @@ def get_config(size: str = 'quick') -> ConfigDict:
         panels.append({'title': titles[budget], 'curves': tuple(curves)})
     for run in config.runs:
         config.evals[f'{run}/'] = {'kind': 'lengths', 'run': run, 'times': TIMES}
-    base_curve = {'group': 'rope', 'label': 'rotary'}
+    base_curve = {'group': 'rope', 'label': 'RoPE'}
     config.figure = {
         'kind': 'tuned_lengths',
         'base': base_curve,
@@ -60,7 +60,7 @@ def add(config: ConfigDict, method: str, budget: str, times: float) -> str:
     name = f'{method}_{budget}_{times:g}x'
     config.runs[name] = {
         'init': 'rope',
-        'model': {'position': models.rotary(scaling, times)},
+        'model': {'position': models.rope(scaling, times)},
         'finetune': {'times': (times,), 'steps': BUDGETS[budget], 'warmup_share': warmup},
     }
     return name

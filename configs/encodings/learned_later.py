@@ -24,7 +24,7 @@ def get_config(size: str = 'quick') -> ConfigDict:
     learned = {'kind': 'learned', 'size': round(max(TIMES) * config.train.length)}
     config.runs = {
         'nope': pieces.base(),
-        'rope': pieces.base(models.ROTARY),
+        'rope': pieces.base(models.ROPE),
         'nope_more': {'init': 'nope', 'finetune': pieces.more_training(config, SHARE)},
         'learned': {
             'init': 'nope',

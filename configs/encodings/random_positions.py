@@ -25,7 +25,7 @@ def get_config(size: str = 'quick') -> ConfigDict:
     config = base.experiment('random_positions', size)
     reach = max(TIMES)
     encodings: dict[str, tuple[str, dict]] = {
-        'rope': ('RoPE', models.ROTARY),
+        'rope': ('RoPE', models.ROPE),
         'sinusoidal': ('sinusoidal', {'kind': 'sinusoidal'}),
         'learned': ('learned', {'kind': 'learned', 'size': round(reach * config.train.length)}),
     }

@@ -17,7 +17,7 @@ from configs.shared import base, models, pieces
 
 TIMES = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 FACTORS = {'dynamic_ntk': (1.0, 2.0, 4.0, 8.0), 'yarn': (2.0, 4.0, 8.0, 16.0)}
-LABELS = {'dynamic_ntk': 'rotary, dynamic NTK', 'yarn': 'rotary, YaRN'}
+LABELS = {'dynamic_ntk': 'RoPE, dynamic NTK', 'yarn': 'RoPE, YaRN'}
 SEARCHED = (1.5, 2.0, 3.0, 4.0)
 HEADSCALE = 8  # L
 
@@ -25,14 +25,14 @@ HEADSCALE = 8  # L
 def get_config(size: str = 'quick') -> ConfigDict:
     config = base.experiment('zero_shot', size)
     config.runs = {
-        'rope': pieces.base(models.ROTARY),
+        'rope': pieces.base(models.ROPE),
         'alibi': pieces.base(models.ALIBI),
         'nope': pieces.base(),
     }
     log_length = pieces.add_log_length(config, SEARCHED)
     headscale = pieces.add_headscale(config, float(HEADSCALE))
     fixed = {
-        'rope': 'rotary',
+        'rope': 'RoPE',
         'alibi': 'ALiBi',
         'nope': 'NoPE',
         log_length: 'NoPE, log-length lambda searched up to 4 L',
@@ -61,7 +61,7 @@ def _grid(config: ConfigDict, scaling: str) -> dict:
             'kind': 'lengths',
             'run': 'rope',
             'times': TIMES,
-            'position': models.rotary(scaling, factor),
+            'position': models.rope(scaling, factor),
         }
         config.evals[f'{name}/'] = measured
         config.evals[f'{name}_choice/'] = {**measured, 'evaluation': choice}

@@ -22,7 +22,7 @@ from configs.shared import base, models, pieces, released
 def get_config(size: str = 'quick') -> ConfigDict:
     config = base.experiment('fig1', size)
     times = 2.0 if size == 'paper' else 4.0
-    config.runs = {'nope': pieces.base(), 'rope': pieces.base(models.ROTARY)}
+    config.runs = {'nope': pieces.base(), 'rope': pieces.base(models.ROPE)}
     config.evals = {
         'nope': {'run': 'nope', 'times': times},
         'rope': {'run': 'rope', 'times': times},
@@ -39,7 +39,7 @@ def get_config(size: str = 'quick') -> ConfigDict:
         {'record': 'rope', 'label': 'RoPE'},
         {'record': 'rope_ntk', 'label': 'RoPE, dynamic NTK'},
     )
-    roles = {'base': 'nope', 'uniform': ('nope_uniform',), 'rotary': 'rope', 'ntk': 'rope_ntk'}
+    roles = {'base': 'nope', 'uniform': ('nope_uniform',), 'rope': 'rope', 'ntk': 'rope_ntk'}
     panels = ({'title': '', 'curves': curves},)
     config.figure = {'kind': 'entropy_loss', 'panels': panels, 'roles': roles}
     return config

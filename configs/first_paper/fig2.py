@@ -23,12 +23,12 @@ def get_config(size: str = 'quick') -> ConfigDict:
         'nope': (0.9, 1.0, 1.1, 1.2) if paper else (0.8, 1.0, 1.3, 1.6),
         'rope': (0.8, 1.0, 1.2, 1.4) if paper else (0.8, 1.0, 1.3, 1.6),
     }
-    config.runs = {'nope': pieces.base(), 'rope': pieces.base(models.ROTARY)}
+    config.runs = {'nope': pieces.base(), 'rope': pieces.base(models.ROPE)}
     panels = []
     roles: dict = {}
     for run, title, unscaled, scaled in (
         ('nope', 'NoPE', 'base', 'uniform'),
-        ('rope', 'RoPE', 'rotary', 'rotary_uniform'),
+        ('rope', 'RoPE', 'rope', 'rope_uniform'),
     ):
         curves = []
         for multiplier in multipliers[run]:

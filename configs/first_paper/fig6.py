@@ -18,12 +18,12 @@ from configs.shared import models, pieces, released, retrieval
 @released.also
 def get_config(size: str = 'quick') -> ConfigDict:
     config = retrieval.experiment('fig6', size)
-    config.runs = {'rope': pieces.base(models.ROTARY), 'nope': pieces.base()}
+    config.runs = {'rope': pieces.base(models.ROPE), 'nope': pieces.base()}
     # Run, label, longest prompts and the context that they are averaged over, in multiples of L.
-    rotary = (
-        ('rope', 'rotary', 2.0, 1.0),
-        (retrieval.yarn(config, 4.0), 'rotary, YaRN at 4 L', 8.0, 4.0),
-        (retrieval.yarn(config, 8.0), 'rotary, YaRN at 8 L', 16.0, 8.0),
+    rope = (
+        ('rope', 'RoPE', 2.0, 1.0),
+        (retrieval.yarn(config, 4.0), 'RoPE, YaRN at 4 L', 8.0, 4.0),
+        (retrieval.yarn(config, 8.0), 'RoPE, YaRN at 8 L', 16.0, 8.0),
     )
     nope = (
         ('nope', 'NoPE', 2.0, 1.0),
@@ -31,7 +31,7 @@ def get_config(size: str = 'quick') -> ConfigDict:
         (pieces.add_headscale(config, 9.0), 'NoPE, HeadScale at 9 L', 16.0, 8.0),
     )
     panels: list[dict] = []
-    for run, label, times, window in rotary + nope:
+    for run, label, times, window in rope + nope:
         record = retrieval.passkey(config, run, times, window)
         panels.append({'record': record, 'label': label})
     panels[-1]['paper'] = 81
@@ -39,6 +39,6 @@ def get_config(size: str = 'quick') -> ConfigDict:
         'kind': 'passkey_maps',
         'panels': tuple(panels),
         'columns': 3,
-        'roles': {'nope': tuple(label for _, label, _, _ in nope), 'rotary': 'rotary'},
+        'roles': {'nope': tuple(label for _, label, _, _ in nope), 'rope': 'RoPE'},
     }
     return config

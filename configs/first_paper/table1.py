@@ -18,7 +18,7 @@ from configs.shared import base, models, pieces, released, text
 @released.also
 def get_config(size: str = 'quick') -> ConfigDict:
     config = text.add(base.experiment('table1', size), size)
-    config.runs = {'rope': pieces.base(models.ROTARY), 'nope': pieces.base()}
+    config.runs = {'rope': pieces.base(models.ROPE), 'nope': pieces.base()}
     rows = []
     for run, label, paper in (('rope', 'RoPE', 'RoPE'), ('nope', 'NoPE', 'NoPE')):
         name = f'{run}_tasks/'
@@ -27,6 +27,6 @@ def get_config(size: str = 'quick') -> ConfigDict:
     config.figure = {
         'kind': 'commonsense_table',
         'rows': tuple(rows),
-        'roles': {'base': 'NoPE', 'rotary': 'RoPE'},
+        'roles': {'base': 'NoPE', 'rope': 'RoPE'},
     }
     return config

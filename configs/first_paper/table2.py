@@ -31,7 +31,7 @@ TUNED = {2.0: '4K', 4.0: '8K', 8.0: '16K'}
 LONGPPL = 'longppl'
 ADDITIONS = (LONGPPL,)  # accepted after the size
 EVALUATOR = 'yarn', 'raw', 8.0  # a RoPE model tuned at the longest window
-BASE, ROTARY, EXTENDED = 'As trained', 'Rotary, extended', 'NoPE, extended'
+BASE, ROPE, EXTENDED = 'As trained', 'RoPE, extended', 'NoPE, extended'
 
 
 @released.also
@@ -44,7 +44,7 @@ def get_config(argument: str = 'quick') -> ConfigDict:
     if size != 'paper':
         config.finetune.learning_rate = config.train.learning_rate / 4
         config.evaluation.batch_tokens = 8192
-    config.runs = {'rope': pieces.base(models.ROTARY), 'nope': pieces.base()}
+    config.runs = {'rope': pieces.base(models.ROPE), 'nope': pieces.base()}
     published.add(config, directories)
     config.figure = {
         'kind': 'perplexity_table',
@@ -59,7 +59,7 @@ def get_config(argument: str = 'quick') -> ConfigDict:
         ),
         'roles': {
             'base': 'NoPE',
-            'rotary': 'rotary',
+            'rope': 'RoPE',
             'ntk': 'dynamic NTK',
             'yarn': 'YaRN',
             'uniform': {int(times): _uniform_label(config, times) for times in UNIFORM},
@@ -107,7 +107,7 @@ def _add_longppl(config: ConfigDict) -> None:
 def _trained(config: ConfigDict, directories: dict[str, str]) -> list[dict]:
     rows = [
         {'label': label, 'paper': paper, 'record': _measure(config, run, {'run': run})}
-        for run, label, paper in (('rope', 'rotary', 'RoPE'), ('nope', 'NoPE', 'NoPE'))
+        for run, label, paper in (('rope', 'RoPE', 'RoPE'), ('nope', 'NoPE', 'NoPE'))
     ]
     if not pieces.is_paper(config):
         config.runs['alibi'] = pieces.base(models.ALIBI)
@@ -128,11 +128,11 @@ def _zero_shot(config: ConfigDict) -> list[dict]:
     for scaling, factors in zero_shot.FACTORS.items():
         choices = []
         for factor in factors:
-            position = {'position': models.rotary(scaling, factor)}
+            position = {'position': models.rope(scaling, factor)}
             record = _measure(config, f'{scaling}_{factor:g}', {'run': 'rope', **position})
             choices.append({'factor': factor, 'record': record})
         row = {'label': LABELS[scaling], 'paper': ZERO[scaling], 'choices': tuple(choices)}
-        rows.append({'group': ROTARY, **row})
+        rows.append({'group': ROPE, **row})
     return rows
 
 
@@ -144,7 +144,7 @@ def _fine_tuned(config: ConfigDict) -> list[dict]:
                 run = finetuned.add(config, method, budget, times)
                 rows.append(
                     {
-                        'group': ROTARY,
+                        'group': ROPE,
                         'label': f'{title} at {times:g} L, {budget}',
                         'paper': f'{title}_{budget}_{paper}',
                         'record': _measure(config, run, {'run': run}),

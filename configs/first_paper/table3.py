@@ -20,7 +20,7 @@ SEARCHED = {2.0: '4K', 4.0: '8K', 9.0: '18K'}
 @released.also
 def get_config(size: str = 'quick') -> ConfigDict:
     config = text.add(base.experiment('table3', size), size)
-    config.runs = {'rope': pieces.base(models.ROTARY), 'nope': pieces.base()}
+    config.runs = {'rope': pieces.base(models.ROPE), 'nope': pieces.base()}
     if size != 'paper':
         config.finetune.learning_rate = config.train.learning_rate / 4
     rows = [_row(config, 'rope', 'RoPE', 'RoPE', 1.0), _row(config, 'nope', 'NoPE', 'NoPE', 1.0)]
@@ -38,7 +38,7 @@ def get_config(size: str = 'quick') -> ConfigDict:
         'rows': tuple(rows),
         'roles': {
             'base': 'NoPE',
-            'rotary': 'RoPE',
+            'rope': 'RoPE',
             'headscale': {int(times): f'HeadScale at {times:g} L' for times in SEARCHED},
         },
     }

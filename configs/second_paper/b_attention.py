@@ -26,7 +26,7 @@ TASKS = ('rsc', 'scan')  # the paper's figures are of SCAN
 QUICK = ('rsc', 'rdc')
 TIMES = (1.0, 2.0, 4.0, 8.0)
 QUERIES = 64  # of each window
-TEXTS = {'t5': 'T5', 'alibi': 'ALiBi', 'rotary': 'Rotary'}
+TEXTS = {'t5': 'T5', 'alibi': 'ALiBi', 'rope': 'RoPE'}
 
 
 def get_config(argument: str = 'quick') -> ConfigDict:

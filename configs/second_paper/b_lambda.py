@@ -52,10 +52,10 @@ def get_config(argument: str = 'quick') -> ConfigDict:
 
 def _add(config: ConfigDict, trained: dict, task: str) -> list[dict]:
     """Adds the runs and evaluations of one task; returns its curves."""
-    base, rotary = f'{task}_nope', f'{task}_rotary'
+    base, rope = f'{task}_nope', f'{task}_rope'
     # Stated, since searches begin where training ends.
     longest = trained[base]['task'].get('longest', LONGEST)
-    for run in (base, rotary):
+    for run in (base, rope):
         config.runs[run] = trained[run] | {'task': trained[run]['task'] | {'longest': longest}}
     config.runs[f'{base}_entropy'] = {'init': base, 'model': {'temperature': 'entropy'}}
     labels = {base: ('NoPE', 'base'), f'{base}_entropy': ('temperature by entropy', 'other')}
@@ -73,7 +73,7 @@ def _add(config: ConfigDict, trained: dict, task: str) -> list[dict]:
     labels[f'{base}_inside'] = ('HeadScale, searched up to L', 'other')
     config.runs[f'{base}_tuned'] = {'init': base, 'task': longer, 'finetune': {'times': (UNTIL,)}}
     labels[f'{base}_tuned'] = ('weights tuned', 'other')
-    labels[rotary] = ('rotary', 'other')
+    labels[rope] = ('RoPE', 'other')
     for run in labels:
         config.evals[f'{run}/'] = {'kind': 'exact_match', 'run': run}
     return [{'group': run, 'label': label, 'role': role} for run, (label, role) in labels.items()]

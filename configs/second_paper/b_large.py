@@ -30,7 +30,7 @@ TRAINED = 1024
 PAPER_RANGES = ((2750, 3000), (3000, 3250), (3250, 3500), (3500, 3750))
 RANGES = ((4, 16), (16, 64), (64, 256), (256, 1024))
 # Run -> the role of its curves.
-ROLES = {'none': 'code_nope', 'alibi': 'code_alibi', 'rotary': 'code_rotary'}
+ROLES = {'none': 'code_nope', 'alibi': 'code_alibi', 'rope': 'code_rope'}
 _SHARDS = (
     ('shards:shards/starcoder/python', 0.40),
     ('shards:shards/starcoder/java', 0.25),
@@ -46,8 +46,8 @@ def get_config(size: str = 'quick') -> ConfigDict:
     if paper:
         _as_in_the_paper(config)
     config.evaluation.update({'cut': 'ends', 'windows': 150 if paper else 128})
-    rotary = {**models.ROTARY, 'dims': 32, 'interleaved': True} if paper else models.ROTARY
-    positions = {'none': models.NOPE, 'alibi': models.ALIBI, 'rotary': rotary}
+    rope = {**models.ROPE, 'dims': 32, 'interleaved': True} if paper else models.ROPE
+    positions = {'none': models.NOPE, 'alibi': models.ALIBI, 'rope': rope}
     config.runs = {name: pieces.base(position) for name, position in positions.items()}
     curves: list[dict] = []
     roles: dict[str, tuple[str, ...]] = {}

@@ -3,9 +3,9 @@
 from ml_collections.config_dict import placeholder
 
 NOPE = {'kind': 'none'}
-ROTARY = {'kind': 'rotary'}  # base 10,000, or that of the model it is for
+ROPE = {'kind': 'rope'}  # base 10,000, or that of the model it is for
 ALIBI = {'kind': 'alibi'}
-DYNAMIC_NTK = {**ROTARY, 'scaling': {'kind': 'dynamic_ntk', 'factor': 2.0}}
+DYNAMIC_NTK = {**ROPE, 'scaling': {'kind': 'dynamic_ntk', 'factor': 2.0}}
 
 _COMMON: dict = {'position': NOPE, 'tied_head': False, 'norm_epsilon': 1e-5}
 
@@ -55,6 +55,6 @@ def at(size: str) -> dict:
     return _COMMON | execution() | chosen | _SHAPES[size]
 
 
-def rotary(scaling: str, factor: float) -> dict:
+def rope(scaling: str, factor: float) -> dict:
     """RoPE under a rule of scaling that has a factor."""
-    return {**ROTARY, 'scaling': {'kind': scaling, 'factor': factor}}
+    return {**ROPE, 'scaling': {'kind': scaling, 'factor': factor}}

@@ -31,7 +31,7 @@ def yarn(config: ConfigDict, times: float) -> str:
     name = f'yarn_fair_{times:g}x'
     config.runs[name] = {
         'init': 'rope',
-        'model': {'position': models.rotary('yarn', times)},
+        'model': {'position': models.rope('yarn', times)},
         'finetune': {'times': (times,), 'warmup_share': 0.02},
     }
     if not pieces.is_paper(config):

@@ -22,7 +22,7 @@ HALF_ALIBI = {'kind': 'alibi', 'max_exponent': 4.0}
 # Name of a run -> label, encoding.
 WHOLE: dict[str, tuple[str, dict]] = {
     'nope': ('NoPE', models.NOPE),
-    'rotary': ('rotary', models.ROTARY),
+    'rope': ('RoPE', models.ROPE),
     'alibi': ('ALiBi', models.ALIBI),
     'forget': ('forget gates', FORGET),
 }
@@ -71,11 +71,11 @@ def draw_frontier(config: ConfigDict, labels: dict[str, str]) -> None:
 def draw_reach(config: ConfigDict, labels: dict[str, str], split: str) -> None:
     """Draws a frontier of a RoPE model and the runs in `labels`, these asked for keys up to 64 L,
     one alone and one of four; claims speak of the run `split`, as trained."""
-    config.runs['rope'] = pieces.base(models.ROTARY)
-    points = [add_point(config, 'rope', 'rotary')]
+    config.runs['rope'] = pieces.base(models.ROPE)
+    points = [add_point(config, 'rope', 'RoPE')]
     for run, label in labels.items():
         points.append(add_point(config, run, label, reach=64.0, four=True))
-    roles = {'split': labels[split], 'rotary': 'rotary'}
+    roles = {'split': labels[split], 'rope': 'RoPE'}
     config.figure = {'kind': 'frontier', 'points': tuple(points), 'roles': roles}
 
 

@@ -41,7 +41,7 @@ SPLITS = (
 )
 # What the second paper calls an encoding.
 PAPER = {
-    'rotary': 'Rotary',
+    'rope': 'RoPE',
     'alibi': 'ALiBi',
     't5': 'T5',
     'sinusoidal': 'APE',
@@ -156,9 +156,9 @@ def _t5(width: int) -> dict:
 def encodings(config: ConfigDict) -> dict[str, tuple[str, dict]]:
     """Name -> label and position of the paper's five encodings, in the order that decides ties of
     its ranks. RoPE turns a quarter of a head's dimensions, in pairs of neighbours."""
-    rotary = {'kind': 'rotary', 'dims': config.model.head_dim // 4, 'interleaved': True}
+    rope = {'kind': 'rope', 'dims': config.model.head_dim // 4, 'interleaved': True}
     return {
-        'rotary': ('rotary', rotary),
+        'rope': ('RoPE', rope),
         'alibi': ('ALiBi', {'kind': 'alibi'}),
         't5': ('T5 bias', {'kind': 't5'}),
         'sinusoidal': ('sinusoidal', {'kind': 'sinusoidal'}),

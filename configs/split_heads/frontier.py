@@ -20,13 +20,13 @@ from configs.shared import models, pieces, retrieval, splits
 def get_config(size: str = 'quick') -> ConfigDict:
     config = splits.experiment('frontier', size)
     splits.add_whole(config, 'nope', 'alibi', 'forget')
-    config.runs['rope'] = pieces.base(models.ROTARY)
+    config.runs['rope'] = pieces.base(models.ROPE)
     forget = splits.add_split(config, 'half_forget', splits.split(splits.FORGET))
     alibi = splits.add_split(config, 'half_alibi', splits.split(splits.HALF_ALIBI))
     chosen = splits.add_log_length(config, forget)
     labels = {name: splits.WHOLE[name][0] for name in ('nope', 'alibi', 'forget')} | {
-        'rope': 'rotary',
-        retrieval.yarn(config, 8.0): 'rotary, YaRN at 8 L',
+        'rope': 'RoPE',
+        retrieval.yarn(config, 8.0): 'RoPE, YaRN at 8 L',
         pieces.add_headscale(config, 8.0): 'NoPE, HeadScale at 8 L',
         forget: 'half forget gates, half NoPE',
         alibi: 'half ALiBi, half NoPE',
@@ -40,6 +40,6 @@ def get_config(size: str = 'quick') -> ConfigDict:
     config.figure = {
         'kind': 'frontier',
         'points': tuple(points),
-        'roles': {'split': labels[chosen], 'rotary': labels['rope']},
+        'roles': {'split': labels[chosen], 'rope': labels['rope']},
     }
     return config

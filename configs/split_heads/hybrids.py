@@ -23,7 +23,7 @@ from ml_collections.config_dict import placeholder
 from configs.shared import base, models, splits
 
 TRAINED, SEARCHED = 'as trained', 'with a log-length lambda'
-APART = 'rotary layers that see everything'  # whose loss needs a scale of its own
+APART = 'RoPE layers that see everything'  # whose loss needs a scale of its own
 
 
 def get_config(size: str = 'quick') -> ConfigDict:
@@ -44,15 +44,15 @@ def get_config(size: str = 'quick') -> ConfigDict:
 
 def add_runs(config: ConfigDict) -> dict[str, str]:
     """Adds the models; returns run -> label."""
-    everything = {'position': models.ROTARY}
-    window = {'position': models.ROTARY, 'window': config.train.length // 2}
-    chunk = {'position': models.ROTARY, 'chunk': config.train.length // 2}
+    everything = {'position': models.ROPE}
+    window = {'position': models.ROPE, 'window': config.train.length // 2}
+    chunk = {'position': models.ROPE, 'chunk': config.train.length // 2}
     without = {'position': models.NOPE}
     patterns = {
-        'rnope': ('3 rotary layers, 1 NoPE', (everything,) * 3 + (without,)),
-        'rnope_window': ('3 rotary layers with a window, 1 NoPE', (window,) * 3 + (without,)),
-        'irope': ('3 rotary layers in chunks, 1 NoPE', (chunk,) * 3 + (without,)),
-        'nope_first': ('1 NoPE layer, 3 rotary with a window', (without,) + (window,) * 3),
+        'rnope': ('3 RoPE layers, 1 NoPE', (everything,) * 3 + (without,)),
+        'rnope_window': ('3 RoPE layers with a window, 1 NoPE', (window,) * 3 + (without,)),
+        'irope': ('3 RoPE layers in chunks, 1 NoPE', (chunk,) * 3 + (without,)),
+        'nope_first': ('1 NoPE layer, 3 RoPE with a window', (without,) + (window,) * 3),
         'forget_layers': (
             'forget gates and NoPE, layer by layer',
             ({'position': splits.FORGET}, without),

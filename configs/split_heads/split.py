@@ -37,7 +37,7 @@ def get_config(size: str = 'quick') -> ConfigDict:
     config.figure = {
         'kind': 'length_curves',
         'curves': tuple(
-            {'group': name, 'label': label, 'row': UNBOUND if name in ('nope', 'rotary') else LOCAL}
+            {'group': name, 'label': label, 'row': UNBOUND if name in ('nope', 'rope') else LOCAL}
             for name, label in labels.items()
         ),
         'roles': {'base': half, 'log_length': log},

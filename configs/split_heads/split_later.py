@@ -26,14 +26,14 @@ OPEN = {'kind': 'forget', 'start': 4.0}  # a fresh gate forgets half after 38 to
 def get_config(size: str = 'quick') -> ConfigDict:
     config = splits.experiment('split_later', size)
     splits.add_whole(config, 'nope')
-    config.runs['rope'] = pieces.base(models.ROTARY)
+    config.runs['rope'] = pieces.base(models.ROPE)
     half = splits.add_split(config, 'half_forget', splits.split(splits.FORGET))
     window = config.train.length // 4
     kinds = {
         'nope': ('NoPE', splits.split(OPEN)),
-        'rope': ('rotary', splits.split(models.ROTARY, window=window)),
+        'rope': ('RoPE', splits.split(models.ROPE, window=window)),
     }
-    labels = {'nope': 'NoPE', 'rope': 'rotary', half: 'half forget gates from scratch'}
+    labels = {'nope': 'NoPE', 'rope': 'RoPE', half: 'half forget gates from scratch'}
     labels[splits.add_log_length(config, half)] = 'half forget gates from scratch, lambda'
     for run, (label, position) in kinds.items():
         # Chosen on other windows than the reported ones.
@@ -53,7 +53,7 @@ def get_config(size: str = 'quick') -> ConfigDict:
         first = add_later(config, run, position, min(SHARES), near=False)
         labels[first] = f'{label}, first half split later, {SHARES[min(SHARES)]}'
     points = tuple(splits.add_point(config, name, label) for name, label in labels.items())
-    roles = {'retrofit': labels['nope_later_5_log_nope'], 'rotary': 'rotary'}
+    roles = {'retrofit': labels['nope_later_5_log_nope'], 'rope': 'RoPE'}
     config.figure = {'kind': 'frontier', 'points': points, 'roles': roles}
     return config
 

@@ -31,8 +31,8 @@ def add_runs(config: ConfigDict) -> dict[str, str]:
         'half_alibi': ('ALiBi', splits.split(splits.HALF_ALIBI)),
         'half_t5': ('T5 bias', splits.split({'kind': 't5'})),
         'half_window': ('window', splits.split(models.NOPE, window=window)),
-        'half_rotary': ('rotary', splits.split(models.ROTARY)),
-        'half_rotary_window': ('rotary in a window', splits.split(models.ROTARY, window=window)),
+        'half_rope': ('RoPE', splits.split(models.ROPE)),
+        'half_rope_window': ('RoPE in a window', splits.split(models.ROPE, window=window)),
     }
     labels = {}
     for name, (label, position) in kinds.items():

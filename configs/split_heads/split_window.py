@@ -19,12 +19,12 @@ from configs.shared import models, splits
 def get_config(size: str = 'quick') -> ConfigDict:
     config = splits.experiment('split_window', size)
     config.seeds = (0, 1, 2)
-    position = splits.split(models.ROTARY, window=config.train.length // 4)
-    half = splits.add_split(config, 'half_rotary_window', position)
+    position = splits.split(models.ROPE, window=config.train.length // 4)
+    half = splits.add_split(config, 'half_rope_window', position)
     labels = {
         splits.add_split(config, 'half_forget', splits.split(splits.FORGET)): 'half forget gates',
-        half: 'half rotary windows',
-        splits.add_log_length(config, half): 'half rotary windows, 1 + a x',
+        half: 'half RoPE windows',
+        splits.add_log_length(config, half): 'half RoPE windows, 1 + a x',
     }
     splits.draw_reach(config, labels, half)
     return config

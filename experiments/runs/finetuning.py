@@ -10,7 +10,7 @@ from experiments.runs import tasks
 from experiments.runs.spec import HeadScores, RunSpec, SilencedSpec, Source, adds_table
 from experiments.scope import Scope, warmup_steps
 from nope.model import ModelConfig
-from nope.positions import Learned, NoPE, Rotary, Sinusoidal, Split
+from nope.positions import Learned, NoPE, RoPE, Sinusoidal, Split
 from nope.training.config import TrainConfig
 from nope.training.optim import OptimizerConfig
 from nope.variables import TABLE
@@ -18,7 +18,7 @@ from nope.variables import TABLE
 FIELDS = ('init', 'nope', 'own_tokenizer', 'model', 'data', 'task', 'finetune', 'heads_from')
 
 # Encodings under which the heads of a layer can change places.
-_ALIKE = (NoPE, Rotary, Sinusoidal, Learned)
+_ALIKE = (NoPE, RoPE, Sinusoidal, Learned)
 
 
 def from_entry(

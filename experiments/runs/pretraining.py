@@ -104,7 +104,7 @@ def _dropped(entry: Section, model: ModelConfig, steps: int) -> tuple[ModelConfi
         raise entry.error(
             'drop_at',
             f'{model.describe_position()} positions have arrays or a range of their own, which '
-            'cannot be dropped; accepted: encodings without, as rotary',
+            'cannot be dropped; accepted: encodings without, as RoPE',
         )
     try:
         later = model.with_position(NoPE())

@@ -375,7 +375,7 @@ def text_of(run: Source) -> DataConfig:
 
 
 def _slugged(model: ModelConfig) -> str:
-    """'nope', 'rotary', 'alibi', 'rotary-nope': the kinds of layers, for a folder's name."""
+    """'nope', 'rope', 'alibi', 'rope-nope': the kinds of layers, for a folder's name."""
     kinds = (kind.position.describe().split(',')[0] for kind in model.kinds)
     names = ['nope' if kind == 'none' else kind for kind in kinds]
     if model.temperature != 'none':

@@ -77,7 +77,7 @@ def head_vectors(config: ModelConfig, heads: int) -> Layout:
 
 
 def halves(layout: Layout) -> Layout:
-    """`layout` for heads whose rotary pairs are neighbours there, dimensions 2j and 2j + 1, and j
+    """`layout` for heads whose RoPE pairs are neighbours there, dimensions 2j and 2j + 1, and j
     and j + H / 2 here. In every product of queries and keys the order is of no account."""
 
     def order(size: int) -> np.ndarray:

@@ -132,7 +132,7 @@ def _check_kinds(model: ModelFields) -> None:
                     'position_range',
                     most,
                     f'{position.describe()} does not follow given positions alone; accepted: '
-                    'rotary without a rule that follows the length, sinusoidal, learned, and split '
+                    'RoPE without a rule that follows the length, sinusoidal, learned, and split '
                     'heads of them',
                 )
             if position.longest is not None and position.longest < most:

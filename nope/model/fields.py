@@ -239,7 +239,7 @@ class ModelFields:
         return next((gate for gate in gates if gate is not None), None)
 
     def describe_position(self) -> str:
-        """'none', 'rotary, YaRN x4', 'rotary + none': the kinds of layers by how far they see."""
+        """'none', 'RoPE, YaRN x4', 'RoPE + none': the kinds of layers by how far they see."""
         kinds = ' + '.join(k.describe() for k in dict.fromkeys(kind.reach for kind in self.kinds))
         law = '' if self.law is None else f', {self.law.describe()}'
         drawn = self.position_range

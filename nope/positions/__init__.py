@@ -11,7 +11,7 @@ from nope.positions.kerple import Kerple
 from nope.positions.learned import Learned
 from nope.positions.none import NoPE
 from nope.positions.registry import KINDS, from_section
-from nope.positions.rotary import Rotary
+from nope.positions.rope import RoPE
 from nope.positions.sandwich import Sandwich
 from nope.positions.scale_invariant import ScaleInvariant
 from nope.positions.scaling import (
@@ -49,7 +49,7 @@ __all__ = [
     'LongRoPE',
     'NoPE',
     'Position',
-    'Rotary',
+    'RoPE',
     'Sandwich',
     'ScaleInvariant',
     'Scaling',

@@ -11,7 +11,7 @@ from nope.positions.forget import ForgetGate
 from nope.positions.kerple import Kerple
 from nope.positions.learned import Learned
 from nope.positions.none import NoPE
-from nope.positions.rotary import Rotary
+from nope.positions.rope import RoPE
 from nope.positions.sandwich import Sandwich
 from nope.positions.scale_invariant import ScaleInvariant
 from nope.positions.scaling import SCALINGS
@@ -22,7 +22,7 @@ from nope.runtime import sections
 
 KINDS: dict[str, type[Position]] = {
     'none': NoPE,
-    'rotary': Rotary,
+    'rope': RoPE,
     'alibi': Alibi,
     't5': T5Bias,
     'sinusoidal': Sinusoidal,
@@ -36,7 +36,7 @@ KINDS: dict[str, type[Position]] = {
 
 
 def from_section(section: Mapping[str, Any], train_length: int, field: str) -> Position:
-    """Position encoding from `{'kind': NAME, ...fields}`; rotary takes a `scaling` of this form,
+    """Position encoding from `{'kind': NAME, ...fields}`; RoPE takes a `scaling` of this form,
     split heads take a `local` encoding of it.
 
     train_length: for rules of scaling that need it and are not given another. field: the
@@ -44,7 +44,7 @@ def from_section(section: Mapping[str, Any], train_length: int, field: str) -> P
     type or out of range.
     """
     kind, fields = sections.kind_and_fields(section, KINDS, field)
-    if kind is Rotary and 'scaling' in fields:
+    if kind is RoPE and 'scaling' in fields:
         place = f'{field}.scaling'
         rule, numbers = sections.kind_and_fields(fields['scaling'], SCALINGS, place)
         if 'train_length' in sections.fields_of(rule):

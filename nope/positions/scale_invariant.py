@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from nope.attention import ScaleInvariantBias
 from nope.positions.base import Position
-from nope.positions.rotary import Rotary
+from nope.positions.rope import RoPE
 from nope.runtime.errors import FieldError
 
 
@@ -25,7 +25,7 @@ class ScaleInvariant(Position):
     and so a_t.
 
     tau: tokens up to which logits are about what they were.
-    share, base: of the p-RoPE (`Rotary`); a share of 0 turns nothing. The authors' rotary pairs
+    share, base: of the p-RoPE (`RoPE`); a share of 0 turns nothing. The authors' RoPE pairs
         reach a longest wavelength of 2 pi 1,024, which half of the pairs do at a base of 1,024 to
         the power (H / 2) / (H / 4 - 1): 1.6e6 at H = 128. Where the training length is far below
         that, so should the longest wavelength be.
@@ -40,11 +40,11 @@ class ScaleInvariant(Position):
             raise FieldError('tau', self.tau, 'it must be finite and above 0')
         if not 0 <= self.share <= 1:
             raise FieldError('share', self.share, 'accepted: 0 to 1')
-        Rotary(self.base)  # checks the base
+        RoPE(self.base)  # checks the base
 
     def check(self, head_dim: int) -> None:
         if self.share:
-            self._rotary.check(head_dim)
+            self._rope.check(head_dim)
 
     def encode(
         self, q_BTNH: jax.Array, k_BTKH: jax.Array, positions_BT: jax.Array, length: int | jax.Array
@@ -52,7 +52,7 @@ class ScaleInvariant(Position):
         """Queries and keys whose fastest pairs are rotated."""
         if not self.share:
             return q_BTNH, k_BTKH
-        return self._rotary.encode(q_BTNH, k_BTKH, positions_BT, length)
+        return self._rope.encode(q_BTNH, k_BTKH, positions_BT, length)
 
     def bias(self, heads: int, table: jax.Array | None) -> ScaleInvariantBias:
         return ScaleInvariantBias(jnp.ones(heads, jnp.float32), self.tau)
@@ -62,5 +62,5 @@ class ScaleInvariant(Position):
         return f'scale-invariant, {turning}'
 
     @property
-    def _rotary(self) -> Rotary:
-        return Rotary(self.base, share=self.share)
+    def _rope(self) -> RoPE:
+        return RoPE(self.base, share=self.share)

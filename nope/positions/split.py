@@ -20,7 +20,7 @@ class Split(Position):
     """The first `share` of the query heads have the encoding `local`; the others have none.
 
     Local heads carry the order of nearby tokens, so that the others need none. Layers split
-    between rotary windows and NoPE are RNoPE-SWA (arXiv 2501.18795), heads split between ALiBi and
+    between RoPE windows and NoPE are RNoPE-SWA (arXiv 2501.18795), heads split between ALiBi and
     NoPE a part of ASEntmax (arXiv 2506.16640).
 
     share: of the heads, between 0 and 1; a whole number of heads, and of key-value heads where the

@@ -18,7 +18,7 @@ from nope.evals.scoring import Score
 from nope.model import LayerKind, ModelConfig, apply
 from nope.model.decoding import BeamSearch
 from nope.model.lam import LogLength
-from nope.positions import DynamicNTK, Learned, NoPE, Rotary
+from nope.positions import DynamicNTK, Learned, NoPE, RoPE
 from nope.variables import Variables
 from tests import tiny
 from tests.model.decoding.slow import Tokens, slowly
@@ -27,10 +27,10 @@ from tests.model.decoding.slow import Tokens, slowly
 FOLLOWING = tiny.model(
     layers=1,
     attention=None,
-    position=Rotary(scaling=DynamicNTK(2.0, train_length=16)),
+    position=RoPE(scaling=DynamicNTK(2.0, train_length=16)),
     lam=LogLength(train_length=16),
 )
-PLAIN = tiny.model(attention=None, pattern=(LayerKind(Rotary(), window=6), LayerKind(NoPE())))
+PLAIN = tiny.model(attention=None, pattern=(LayerKind(RoPE(), window=6), LayerKind(NoPE())))
 LONGEST = 128
 NEW = 6
 PROMPTS = [tiny.tokens(1, n, seed=n)[0] for n in (9, 15, 1, 16)]

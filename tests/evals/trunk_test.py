@@ -16,16 +16,16 @@ from nope.model import LayerKind, ModelConfig
 from nope.model.cache import Cache, empty
 from nope.model.decoding import unstack
 from nope.model.lam import LogLength
-from nope.positions import DynamicNTK, NoPE, Rotary
+from nope.positions import DynamicNTK, NoPE, RoPE
 from tests import tiny
 from tests.model.decoding.programs import piece
 
 PIECE, LONGEST = 4, 20
 TOKENS = tiny.tokens(1, LONGEST)[0]
 OTHER = np.concatenate([TOKENS[:6], (TOKENS[6:] + 1) % tiny.MODEL.vocab_size])
-PLAIN = tiny.model(pattern=(LayerKind(Rotary(), window=6), LayerKind(NoPE())))
+PLAIN = tiny.model(pattern=(LayerKind(RoPE(), window=6), LayerKind(NoPE())))
 FOLLOWING = tiny.model(
-    position=Rotary(scaling=DynamicNTK(2.0, train_length=8)), lam=LogLength(train_length=4)
+    position=RoPE(scaling=DynamicNTK(2.0, train_length=8)), lam=LogLength(train_length=4)
 )
 
 

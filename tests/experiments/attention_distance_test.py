@@ -44,12 +44,12 @@ def of_task(**entry: Any) -> ConfigDict:
 def of_text(tmp_path: pathlib.Path, **entry: Any) -> ConfigDict:
     found = evaluations_test.config_of(tmp_path)
     found.evals = ConfigDict()
-    found.runs = {'nope': found.runs.nope, 'rope': {'model': {'position': {'kind': 'rotary'}}}}
+    found.runs = {'nope': found.runs.nope, 'rope': {'model': {'position': {'kind': 'rope'}}}}
     found.evaluation.windows = 3
     asked = {'kind': 'attention_distance', 'run': 'rope', 'other': 'nope', 'times': (1.0, 2.0)}
     found.evals['rope/'] = asked | entry
     found.figure = {
-        'kind': 'attention_distance', 'curves': ({'group': 'rope', 'label': 'rotary'},)
+        'kind': 'attention_distance', 'curves': ({'group': 'rope', 'label': 'rope'},)
     }  # fmt: skip
     return found
 

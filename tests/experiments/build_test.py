@@ -19,7 +19,7 @@ from experiments.specs import identifier
 from nope import sharding
 from nope.evals.longbench import DATASETS
 from nope.model import ModelConfig, counts
-from nope.positions import NoPE, Rotary
+from nope.positions import NoPE, RoPE
 from nope.sharding import MeshConfig, make_mesh
 from nope.training import tracker
 from nope.training.config import Earlier
@@ -241,8 +241,8 @@ def test_bad_fields_are_named(field, value, message):
         build(config, [field])
 
 
-ROTARY = {'kind': 'rotary'}
-LATER_HEADS = {'position': {'kind': 'split', 'local': ROTARY}, 'lam_layers': 'nope'}
+ROPE = {'kind': 'rope'}
+LATER_HEADS = {'position': {'kind': 'split', 'local': ROPE}, 'lam_layers': 'nope'}
 
 
 @pytest.mark.parametrize(
@@ -255,13 +255,13 @@ LATER_HEADS = {'position': {'kind': 'split', 'local': ROTARY}, 'lam_layers': 'no
             r'law\.first is 3; accepted: 0, 1',
         ),
         ({'heads': 5}, None),
-        ({'position': ROTARY | {'dims': 5}}, r'position\.dims is 5; accepted: an even number'),
+        ({'position': ROPE | {'dims': 5}}, r'position\.dims is 5; accepted: an even number'),
         (
-            {'position': ROTARY | {'scaling': {'kind': 'longrope', 'short': (1,), 'long': (1,)}}},
+            {'position': ROPE | {'scaling': {'kind': 'longrope', 'short': (1,), 'long': (1,)}}},
             r'position\.scaling\.short is \(1\.0,\); 16 rotated dimensions take 8 factors, not 1',
         ),
         (
-            {'position': {'kind': 'split', 'local': ROTARY | {'dims': 5}}},
+            {'position': {'kind': 'split', 'local': ROPE | {'dims': 5}}},
             r'position\.local\.dims is 5; accepted: an even number',
         ),
         (
@@ -269,7 +269,7 @@ LATER_HEADS = {'position': {'kind': 'split', 'local': ROTARY}, 'lam_layers': 'no
             r'pattern\[1\]\.windows is unknown; accepted: chunk, pos',
         ),
         (
-            {'pattern': ({}, {'position': ROTARY | {'dims': 5}})},
+            {'pattern': ({}, {'position': ROPE | {'dims': 5}})},
             r'pattern\[1\]\.position\.dims is 5; accepted: an even number',
         ),
     ],
@@ -291,8 +291,8 @@ def test_fields_of_a_runs_model_are_named_as_they_were_typed(changes: dict, mess
 def test_a_run_can_drop_its_positions_on_the_way():
     run = build(config_of('drope')).evals['dropped/seed0'].run
     assert run.model.position == NoPE() and run.train.steps == 2400
-    assert run.earlier == Earlier(dataclasses.replace(run.model, position=Rotary()), 1800)
-    assert run.slug().startswith('rotary-dropped-nope-64-')
+    assert run.earlier == Earlier(dataclasses.replace(run.model, position=RoPE()), 1800)
+    assert run.slug().startswith('rope-dropped-nope-64-')
 
 
 @pytest.mark.parametrize(
@@ -301,7 +301,7 @@ def test_a_run_can_drop_its_positions_on_the_way():
         ({'drop_at': 1.0}, r'drop_at is 1\.0; a share of the training steps lies in \(0, 1\)'),
         ({'drop_at': '0.5'}, r"drop_at is '0\.5'; accepted: a share of the steps"),
         ({'model': {'position': {'kind': 'none'}}}, r'drop_at is 0\.75; the model has no position'),
-        ({'train': {'random_positions': 4.0}}, r'drop_at is 0\.75; rotary, random .* or a range'),
+        ({'train': {'random_positions': 4.0}}, r'drop_at is 0\.75; RoPE, random .* or a range'),
         ({'init': 'rope', 'finetune': {}}, 'drop_at is unknown for fine-tuning'),
         (
             {'model': {**LATER_HEADS, 'temperature': 'adaptive'}},
@@ -315,7 +315,7 @@ def test_a_run_can_drop_its_positions_on_the_way():
 )
 def test_drops_that_cannot_be_are_named(changes: dict, message: str):
     config = config_of('drope')
-    entry = {'init': None, 'model': {'position': ROTARY}, 'drop_at': 0.75}
+    entry = {'init': None, 'model': {'position': ROPE}, 'drop_at': 0.75}
     if 'finetune' in changes:
         del entry['model']
     config.runs.dropped = entry | changes
@@ -328,7 +328,7 @@ def test_drops_that_cannot_be_are_named(changes: dict, message: str):
     [
         {'model': LATER_HEADS},
         {'model': {**LATER_HEADS, 'lam_layers': 'all', 'temperature': 'adaptive'}},
-        {'model': {'position': ROTARY, 'temperature': 'adaptive'}},
+        {'model': {'position': ROPE, 'temperature': 'adaptive'}},
     ],
     ids=['neither', 'all', 'whole'],
 )
@@ -349,10 +349,10 @@ def test_earlier_steps_than_a_drop_are_not_measured():
 
 def test_random_positions_are_below_a_multiple_of_the_length():
     config = config_of('encodings')
-    config.runs.rotary = {'model': {'position': ROTARY}, 'train': {'random_positions': 4.0}}
-    run = build(config).evals['rotary/seed0'].run
+    config.runs.rope = {'model': {'position': ROPE}, 'train': {'random_positions': 4.0}}
+    run = build(config).evals['rope/seed0'].run
     assert run.model.position_range == 4 * run.train_length
-    assert run.model.describe_position() == 'rotary, random positions below 256'
+    assert run.model.describe_position() == 'RoPE, random positions below 256'
 
 
 @pytest.mark.parametrize(
@@ -360,45 +360,45 @@ def test_random_positions_are_below_a_multiple_of_the_length():
     [
         ({'kind': 'none'}, 4.0, 'is 4.0; the model has no position encoding'),
         ({'kind': 'alibi'}, 4.0, 'is 4.0; ALiBi does not follow given positions alone; accepted'),
-        (ROTARY, 0.5, 'is 0.5; 32 positions are fewer than the 64 tokens'),
-        (ROTARY, '4', "is '4'; accepted: a multiple of L, or None"),
+        (ROPE, 0.5, 'is 0.5; 32 positions are fewer than the 64 tokens'),
+        (ROPE, '4', "is '4'; accepted: a multiple of L, or None"),
     ],
 )
 def test_random_positions_that_cannot_be_are_named(position: dict, value: object, message: str):
     config = config_of('encodings')
-    config.runs.rotary = {'model': {'position': position}, 'train': {'random_positions': value}}
-    with pytest.raises(ValueError, match=rf'^runs\.rotary\.train\.random_positions {message}'):
+    config.runs.rope = {'model': {'position': position}, 'train': {'random_positions': value}}
+    with pytest.raises(ValueError, match=rf'^runs\.rope\.train\.random_positions {message}'):
         build(config)
 
 
 def test_encodings_that_do_not_fit_random_positions_are_named_where_they_were_typed():
     config = config_of('encodings')
-    config.runs.rotary = {'model': {'position': ROTARY}, 'train': {'random_positions': 4.0}}
+    config.runs.rope = {'model': {'position': ROPE}, 'train': {'random_positions': 4.0}}
     alibi = {'position': {'kind': 'alibi'}}
     rule = r"position is {'kind': 'alibi'}; the model's position_range is 256: ALiBi does not fol"
     with config.unlocked():
-        config.runs.tuned = {'init': 'rotary', 'model': alibi, 'finetune': {}}
+        config.runs.tuned = {'init': 'rope', 'model': alibi, 'finetune': {}}
         config.evals['tuned/'] = {'kind': 'lengths', 'run': 'tuned', 'times': (2.0,)}
     with pytest.raises(ValueError, match=rf'^runs\.tuned\.model\.{rule}'):
         build(config)
     with config.unlocked():
         del config.runs.tuned, config.evals['tuned/']
-        config.evals['rotary/'] = {'kind': 'lengths', 'run': 'rotary', 'times': (2.0,), **alibi}
-    with pytest.raises(ValueError, match=rf'^evals\.rotary/\.{rule}'):
+        config.evals['rope/'] = {'kind': 'lengths', 'run': 'rope', 'times': (2.0,), **alibi}
+    with pytest.raises(ValueError, match=rf'^evals\.rope/\.{rule}'):
         build(config)
 
 
 def test_random_positions_and_documents_apart_are_refused():
     config = config_of('encodings')
     config.data.documents = 'apart'
-    config.runs.rotary = {'model': {'position': ROTARY}, 'train': {'random_positions': 4.0}}
+    config.runs.rope = {'model': {'position': ROPE}, 'train': {'random_positions': 4.0}}
     with pytest.raises(ValueError, match=r"random_positions is 4\.0; data\.documents is 'apart'"):
         build(config)
 
 
 @pytest.mark.parametrize('dims', [5, 18])
 def test_another_encoding_for_a_trained_model_is_named_as_it_was_typed(dims: int):
-    position = {**ROTARY, 'dims': dims}
+    position = {**ROPE, 'dims': dims}
     config = config_of('zero_shot')
     name = next(name for name, entry in config.evals.items() if 'position' in entry)
     config.evals[name] = config.evals[name].to_dict() | {'position': position}
@@ -426,10 +426,10 @@ def test_an_encoding_that_is_no_section_is_named():
         build(with_eval('none'))
 
 
-def test_what_rotary_layers_differ_in_is_given_for_all():
+def test_what_rope_layers_differ_in_is_given_for_all():
     """Layers of two bases, as of Gemma 3: a scaling alone would lose one of them."""
-    pattern = tuple({'position': {'kind': 'rotary', 'base': base}} for base in (1e4, 1e6))
-    scaling = {'kind': 'rotary', 'scaling': {'kind': 'linear', 'factor': 2.0}}
+    pattern = tuple({'position': {'kind': 'rope', 'base': base}} for base in (1e4, 1e6))
+    scaling = {'kind': 'rope', 'scaling': {'kind': 'linear', 'factor': 2.0}}
     with pytest.raises(
         ValueError, match=r'^evals\.changed\.position leaves out base, in which .*1000'
     ):
@@ -440,7 +440,7 @@ def test_what_rotary_layers_differ_in_is_given_for_all():
 
 def test_lambda_acts_on_no_other_heads_than_it_was_searched_for_or_trained_with():
     """With `position` every layer is without one, where `lam_layers` says 'nope'."""
-    pattern = ({'position': ROTARY}, {'position': {'kind': 'none'}})
+    pattern = ({'position': ROPE}, {'position': {'kind': 'none'}})
     tuned = {'model': {'position': {'kind': 'none'}}, 'finetune': {'times': (1.0,)}}
     search = {'init': 'changed', 'search': {'times': (2.0,), 'start': 1.5}}
     moved = r"lambda would act in other heads than before, since lam_layers is 'nope'"

@@ -17,7 +17,7 @@ from nope.data import DataConfig
 from nope.data.sources import Text
 from nope.interop import Described, open_directory, save
 from nope.model import LayerKind, ModelConfig
-from nope.positions import NoPE, Rotary
+from nope.positions import NoPE, RoPE
 from tests import tiny
 from tests.experiments import run_test
 
@@ -32,7 +32,7 @@ MIXED = ModelConfig(
     mlp_width=24,
     vocab_size=258,
     head_dim=8,
-    pattern=(LayerKind(Rotary()), LayerKind(NoPE())),
+    pattern=(LayerKind(RoPE()), LayerKind(NoPE())),
 )
 
 

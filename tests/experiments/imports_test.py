@@ -20,13 +20,13 @@ from experiments.runs import ImportSpec, RunSpec
 from experiments.specs import identifier
 from nope.interop import Described, save
 from nope.model import LayerKind, ModelConfig
-from nope.positions import DynamicNTK, Learned, Linear, NoPE, Rotary
+from nope.positions import DynamicNTK, Learned, Linear, NoPE, RoPE
 from tests import tiny
 
 SMALL = ModelConfig(
     layers=4, width=16, heads=2, kv_heads=1, mlp_width=24, vocab_size=258, head_dim=8
 )
-MIXED = (*(LayerKind(Rotary()),) * 3, LayerKind(NoPE()))
+MIXED = (*(LayerKind(RoPE()),) * 3, LayerKind(NoPE()))
 
 
 @pytest.fixture(scope='module')
@@ -35,7 +35,7 @@ def directories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pathlib.P
     folder = tmp_path_factory.mktemp('models')
     models = {
         'nope': SMALL,
-        'rotary': dataclasses.replace(SMALL, position=Rotary()),
+        'rope': dataclasses.replace(SMALL, position=RoPE()),
         'mixed': dataclasses.replace(SMALL, pattern=MIXED),
     }
     for name, model in models.items():
@@ -93,7 +93,7 @@ def test_of_a_mixed_model_the_layers_without_positions_are_scaled(directories) -
         return build(extending(directories[name], **changes)).evals['before'].run.model.lam_layers
 
     assert scaled('mixed') == 'nope'
-    assert scaled('rotary') == scaled('nope') == 'all'
+    assert scaled('rope') == scaled('nope') == 'all'
     assert scaled('mixed', **{'model.lam_layers': 'all'}) == 'all'
 
 
@@ -110,7 +110,7 @@ def test_a_figure_takes_a_checkpoint_in_place_of_its_base(directories) -> None:
 
 
 def test_another_scaling_keeps_the_base_of_the_checkpoint(tmp_path: pathlib.Path) -> None:
-    own = Rotary(base=500_000.0)
+    own = RoPE(base=500_000.0)
     model = dataclasses.replace(SMALL, position=own)
     save(tmp_path / 'model', tiny.variables(model), Described(model, 32), tokenizer='bytes')
     config = zero_shot.get_config('quick')
@@ -125,14 +125,14 @@ def test_weights_are_not_read_with_an_encoding_that_they_were_not_made_for(
     directories, caplog: pytest.LogCaptureFixture
 ) -> None:
     config = zero_shot.get_config('quick')
-    config.runs.alibi.init = f'hf:{directories["rotary"]}'
-    with pytest.raises(ValueError, match=r'runs\.alibi\.model\.position is ALiBi; .* has rotary'):
+    config.runs.alibi.init = f'hf:{directories["rope"]}'
+    with pytest.raises(ValueError, match=r'runs\.alibi\.model\.position is ALiBi; .* has RoPE'):
         build(config)
     config = fig4.get_config('quick')
-    config.runs.nope.init = f'hf:{directories["rotary"]}'
+    config.runs.nope.init = f'hf:{directories["rope"]}'
     with caplog.at_level('WARNING'):
-        assert build(config).evals['uniform'].run.model.position == Rotary()
-    assert 'has rotary positions' in caplog.text
+        assert build(config).evals['uniform'].run.model.position == RoPE()
+    assert 'has RoPE' in caplog.text
     config.runs.nope.nope = True
     assert build(config).evals['uniform'].run.model.position == NoPE()
 
@@ -163,7 +163,7 @@ def test_a_model_without_positions_can_get_a_learned_table() -> None:
         ),
         (
             {'init': 'rope', 'model': {'position': {'kind': 'learned'}}, 'finetune': {}},
-            r'model\.position is .*learned.*; it and the positions trained with, rotary, differ in',
+            r'model\.position is .*learned.*; it and the positions trained with, RoPE, differ in',
         ),
         (
             {'init': 'nope', 'model': {'position': {'kind': 'kerple'}}, 'finetune': {}},
@@ -185,8 +185,8 @@ def test_tables_that_a_run_cannot_get_are_named(entry: dict, message: str) -> No
 def test_fine_tuning_changes_the_encoding_and_all_weights() -> None:
     run = build(finetuned.get_config('quick')).evals['pi_raw_4x/seed0'].run
     assert isinstance(run, RunSpec) and run.fine_tunes and not run.searches
-    assert run.model.position == Rotary(scaling=Linear(4.0))
-    assert run.init is not None and run.init.model.position == Rotary()
+    assert run.model.position == RoPE(scaling=Linear(4.0))
+    assert run.init is not None and run.init.model.position == RoPE()
     assert run.train.lengths == (256,) and run.train.steps == 1000
     optimizer = run.train.optimizer
     assert optimizer.trains == 'params' and optimizer.warmup_steps == 100

@@ -13,10 +13,10 @@ from tests.experiments.laws_test import experiment
 
 
 def test_every_length_that_is_trained_has_positions_of_its_own(tmp_path: pathlib.Path) -> None:
-    rotary = {'position': {'kind': 'rotary'}}
+    rope = {'position': {'kind': 'rope'}}
     found = experiment(
         tmp_path,
-        ranged={'init': None, 'model': rotary, 'train': {'random_positions': 8.0}},
+        ranged={'init': None, 'model': rope, 'train': {'random_positions': 8.0}},
         tuned={'init': 'ranged', 'finetune': {'times': (1.0, 4.0)}},
     )
     run = found.evals['tuned/seed0'].run

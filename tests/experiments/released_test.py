@@ -14,7 +14,7 @@ from experiments.build import build
 from experiments.runs import ImportSpec, RunSpec, Source
 from nope.interop import Described, Export, save
 from nope.model import ModelConfig
-from nope.positions import NoPE, Rotary
+from nope.positions import NoPE, RoPE
 from tests import tiny
 from tests.data.tokenizers_test import hugging_face_json
 from tests.experiments.build_test import longbench_files
@@ -25,7 +25,7 @@ CONFIGS = (
     *('fig_dynamic', 'one_search', 'finetuned', 'table1', 'table2', 'table3', 'table4'),
 )
 # As many layers as the published models, of which fig3 and fig5 name some; the config.json of the
-# models without positions says rotary too, as theirs does.
+# models without positions says RoPE too, as theirs does.
 MODEL = ModelConfig(
     layers=22,
     width=16,
@@ -34,7 +34,7 @@ MODEL = ModelConfig(
     mlp_width=24,
     vocab_size=258,
     head_dim=8,
-    position=Rotary(),
+    position=RoPE(),
 )
 
 
@@ -78,7 +78,7 @@ def test_every_model_comes_from_a_directory(name, directories) -> None:
     for spec in build(config).evals.values():
         model = origin(spec.run)
         positions = {kind.position for kind in model.model.kinds}
-        assert positions == {Rotary() if model.origin == 'rope' else NoPE()}
+        assert positions == {RoPE() if model.origin == 'rope' else NoPE()}
         assert model.train_length == 32
 
 

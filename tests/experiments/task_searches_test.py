@@ -122,7 +122,7 @@ def test_a_law_counts_from_the_longest_example_of_training_however_it_comes(
 
 @pytest.mark.parametrize('entry', [
     {'lam': {'law': 'log_length', 'coefficient': 1.0}},
-    {'model': {'position': {'kind': 'rotary', 'scaling': {'kind': 'dynamic_ntk', 'factor': 2.0}}}},
+    {'model': {'position': {'kind': 'rope', 'scaling': {'kind': 'dynamic_ntk', 'factor': 2.0}}}},
 ])  # fmt: skip
 def test_what_follows_the_length_of_padded_rows_is_refused(
     tmp_path: pathlib.Path, entry: dict[str, Any]

@@ -57,7 +57,7 @@ def test_validation_that_cannot_be_is_refused(train: dict[str, Any], message: st
 
 
 def test_validation_of_text_and_beside_a_drop_is_refused() -> None:
-    found = config(drop_at=0.5, model={'position': {'kind': 'rotary'}})
+    found = config(drop_at=0.5, model={'position': {'kind': 'rope'}})
     found.train.validate_every = 2
     with pytest.raises(
         ValueError, match=r'^train\.validate_every is 2; accepted: None with drop_at'

@@ -212,11 +212,11 @@ def test_the_longest_examples_are_of_those_that_there_are() -> None:
 
 def test_examples_that_cannot_be_drawn_name_their_task(tmp_path: pathlib.Path) -> None:
     found = b_mrr.get_config()
-    found.runs.rsc_rotary.task.symbols = 3
+    found.runs.rsc_rope.task.symbols = 3
     built = build(found)
     bench = Bench(Workspace(tmp_path), built.compute, built.batch_tokens)
-    with pytest.raises(ValueError, match=r'^runs\.rsc_rotary\.task: rsc: symbols has 3, and 50'):
-        training.check(bench, built.evals['rsc_rotary/seed0'].run)
+    with pytest.raises(ValueError, match=r'^runs\.rsc_rope\.task: rsc: symbols has 3, and 50'):
+        training.check(bench, built.evals['rsc_rope/seed0'].run)
 
 
 def test_the_identity_has_no_list_of_symbols() -> None:
@@ -283,7 +283,7 @@ def test_scaled_positions_of_a_task_s_model_are_of_the_longest_example_it_read()
     """Rows are padded: their length says nothing of what the model has seen."""
     found = config(
         task={'name': 'cmc', 'longest': 4, 'train': 60, 'validation': 20, 'test': 40},
-        model={'position': {'kind': 'rotary'}},
+        model={'position': {'kind': 'rope'}},
     )
     found.evals['one/'].position = {'scaling': {'kind': 'dynamic_ntk', 'factor': 1.0}}
     spec = spec_of(build(found))

@@ -71,7 +71,7 @@ def test_what_does_not_fit_is_refused_by_its_name(entry: dict[str, Any], message
 
 def test_a_search_moves_no_temperature_to_other_heads() -> None:
     """`lam_layers` says where the temperature acts too, and the searched model is frozen."""
-    half = {'position': {'kind': 'split', 'local': {'kind': 'rotary'}}}
+    half = {'position': {'kind': 'split', 'local': {'kind': 'rope'}}}
     search = {'law': 'log_length', 'times': (2.0,)}
     every = {'search': search, 'model': {'lam_layers': 'all'}}
 

@@ -260,7 +260,7 @@ def test_answers_of_longbench_end_with_the_positions():
 
 
 def harness_spec(data: pathlib.Path, **section) -> HarnessSpec:
-    """Of table 1's rotary model, on PIQA with an answer of 322 bytes."""
+    """Of table 1's RoPE model, on PIQA with an answer of 322 bytes."""
     config = config_of('table1')
     config.harness.files = str(data)
     config.harness.tasks = ('piqa,winogrande',)
@@ -339,7 +339,7 @@ def test_multipliers_of_each_length_are_not_chosen_under_another_encoding_or_law
     config = config_of('fig_dynamic')
     config.evals['x/'] = {'kind': 'lengths', 'run': 'nope', 'times': (1.0, 2.0), 'grid': {}}
     assert len(build(config).evals['x/seed0'].grids) == 2
-    config.evals['x/'].position = {'kind': 'rotary'}
+    config.evals['x/'].position = {'kind': 'rope'}
     with pytest.raises(ValueError, match=r'evals\.x/\.grid is .* not with position'):
         build(config)
     config = config_of('laws')

@@ -14,7 +14,7 @@ import pytest
 from nope.interop import Described, fold
 from nope.model import LayerKind, ModelConfig
 from nope.model.lam import Law, LogLength
-from nope.positions import NoPE, Rotary
+from nope.positions import NoPE, RoPE
 from tests import tiny
 from tests.interop import stock
 from tests.interop.imported import (
@@ -98,7 +98,7 @@ def of_ours(model: ModelConfig) -> Imported:
     [
         {},
         {'tied_head': True, 'qkv_bias': True, 'output_bias': True, 'mlp_bias': True},
-        {'pattern': (LayerKind(NoPE(), WINDOW), LayerKind(Rotary()))},
+        {'pattern': (LayerKind(NoPE(), WINDOW), LayerKind(RoPE()))},
     ],
     ids=['plain', 'biases, tied', 'mixed'],
 )

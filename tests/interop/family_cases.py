@@ -20,7 +20,7 @@ from nope.positions import (
     Linear,
     LongRoPE,
     NoPE,
-    Rotary,
+    RoPE,
     Yarn,
 )
 from nope.variables import abstract_variables
@@ -28,11 +28,11 @@ from tests import tiny
 
 NONE: frozenset[str] = frozenset()
 BY_NAME = {family.name: family for family in FAMILIES}
-ROTARY = Rotary(500.0)
-HALF_WINDOWS = (LayerKind(ROTARY, 5), LayerKind(ROTARY))
-SOME_LONGROPE = Rotary(1e4, LongRoPE((1.0, 1.5), (2.0, 4.0), 16, 1.25), dims=4)
-TWO_BASES = (LayerKind(Rotary(1e4, Linear(2.0)), 5), LayerKind(Rotary(5e4, Linear(2.0))))
-HYBRID = (LayerKind(ROTARY, 5), LayerKind())
+ROPE = RoPE(500.0)
+HALF_WINDOWS = (LayerKind(ROPE, 5), LayerKind(ROPE))
+SOME_LONGROPE = RoPE(1e4, LongRoPE((1.0, 1.5), (2.0, 4.0), 16, 1.25), dims=4)
+TWO_BASES = (LayerKind(RoPE(1e4, Linear(2.0)), 5), LayerKind(RoPE(5e4, Linear(2.0))))
+HYBRID = (LayerKind(ROPE, 5), LayerKind())
 BIASES = {'qkv_bias': True, 'output_bias': True, 'mlp_bias': True}
 
 _DECODER: dict[str, Any] = {
@@ -82,7 +82,7 @@ def beside(**changes: Any) -> ModelConfig:
 
 def behind(**changes: Any) -> ModelConfig:
     """Norms behind attention and MLP."""
-    own = {'block': 'post', 'qk_norm': True, 'qk_norm_over': 'projection', 'position': ROTARY}
+    own = {'block': 'post', 'qk_norm': True, 'qk_norm_over': 'projection', 'position': ROPE}
     if 'pattern' in changes:
         del own['position']
     return decoder(**{**own, **changes})
@@ -94,9 +94,9 @@ def both_ends(**changes: Any) -> ModelConfig:
     return behind(qk_norm_over='head', **{**own, **changes})
 
 
-GLOBAL = LayerKind(Rotary(1e6, share=0.5), head_dim=8)
+GLOBAL = LayerKind(RoPE(1e6, share=0.5), head_dim=8)
 AS_KEYS = dataclasses.replace(GLOBAL, kv_heads=1, values_from='keys')
-LOCAL = LayerKind(Rotary(1e4), 5)
+LOCAL = LayerKind(RoPE(1e4), 5)
 
 
 def gemma4(**changes: Any) -> ModelConfig:
@@ -115,81 +115,81 @@ def without_keys(*kinds: LayerKind, mlp_width: int | None = None) -> tuple[Layer
 def multiplied(**changes: Any) -> ModelConfig:
     """Multipliers of embeddings, of what layers add, of attention and of logits."""
     own = {'embedding_multiplier': 12.0, 'residual_multiplier': 0.22, 'softmax_scale': 0.125}
-    kinds = {} if 'pattern' in changes else {'position': ROTARY}
+    kinds = {} if 'pattern' in changes else {'position': ROPE}
     return decoder(**{**own, 'logit_multiplier': 1 / 49, **kinds, **changes})
 
 
 # The family that writes each model; every one comes back as it was.
 WRITTEN: dict[str, tuple[str, ModelConfig]] = {
-    'rotary': ('llama', decoder(position=ROTARY)),
+    'rope': ('llama', decoder(position=ROPE)),
     'wide heads and biases': (
         'llama',
-        decoder(position=ROTARY, head_dim=10, activation='gelu', tied_head=True, **BIASES),
+        decoder(position=ROPE, head_dim=10, activation='gelu', tied_head=True, **BIASES),
     ),
-    'scaled rotary': ('llama', decoder(position=Rotary(1e4, Yarn(4.0, 16)), activation='relu')),
-    'uneven heads': ('mistral', decoder(position=ROTARY, width=26)),
-    'window': ('mistral', decoder(position=ROTARY, window=5, activation='gelu_tanh')),
-    'some biases': ('qwen2', decoder(position=ROTARY, qkv_bias=True)),
+    'scaled RoPE': ('llama', decoder(position=RoPE(1e4, Yarn(4.0, 16)), activation='relu')),
+    'uneven heads': ('mistral', decoder(position=ROPE, width=26)),
+    'window': ('mistral', decoder(position=ROPE, window=5, activation='gelu_tanh')),
+    'some biases': ('qwen2', decoder(position=ROPE, qkv_bias=True)),
     'some biases and windows': (
         'qwen2',
-        decoder(qkv_bias=True, pattern=(LayerKind(ROTARY), LayerKind(ROTARY, 5))),
+        decoder(qkv_bias=True, pattern=(LayerKind(ROPE), LayerKind(ROPE, 5))),
     ),
-    'QK-norm': ('qwen3', decoder(position=ROTARY, qk_norm=True, head_dim=8)),
+    'QK-norm': ('qwen3', decoder(position=ROPE, qk_norm=True, head_dim=8)),
     'QK-norm, biases and windows': (
         'qwen3',
         decoder(
             qk_norm=True,
             qkv_bias=True,
             output_bias=True,
-            pattern=(LayerKind(ROTARY, 5), LayerKind(ROTARY, 5), LayerKind(ROTARY)),
+            pattern=(LayerKind(ROPE, 5), LayerKind(ROPE, 5), LayerKind(ROPE)),
         ),
     ),
     'no positions': ('smollm3', decoder()),
     'no positions, window': ('smollm3', decoder(window=7, tied_head=True, **BIASES)),
-    'some rotary': ('smollm3', decoder(pattern=(LayerKind(ROTARY), LayerKind()))),
-    'some rotary and windows': (
+    'some RoPE': ('smollm3', decoder(pattern=(LayerKind(ROPE), LayerKind()))),
+    'some RoPE and windows': (
         'smollm3',
-        decoder(pattern=(LayerKind(ROTARY, 5), LayerKind(ROTARY), LayerKind(NoPE(), 5))),
+        decoder(pattern=(LayerKind(ROPE, 5), LayerKind(ROPE), LayerKind(NoPE(), 5))),
     ),
-    'some windows': ('smollm3', decoder(pattern=(LayerKind(ROTARY, 5), LayerKind(ROTARY)))),
+    'some windows': ('smollm3', decoder(pattern=(LayerKind(ROPE, 5), LayerKind(ROPE)))),
     'side by side': ('cohere2', beside(logit_multiplier=0.25)),
-    'side by side, biases, a head, scaled rotary': (
+    'side by side, biases, a head, scaled RoPE': (
         'cohere2',
         beside(
             qkv_bias=True,
             output_bias=True,
             tied_head=False,
-            pattern=(LayerKind(), LayerKind(Rotary(1e4, Linear(4.0)), 7)),
+            pattern=(LayerKind(), LayerKind(RoPE(1e4, Linear(4.0)), 7)),
         ),
     ),
     'side by side, no positions': ('cohere2', beside(position=NoPE())),
-    'side by side, all windows': ('cohere2', beside(position=ROTARY, window=5)),
+    'side by side, all windows': ('cohere2', beside(position=ROPE, window=5)),
     'norms behind': ('olmo2', behind()),
     'norms behind, biases, tied': (
         'olmo2',
-        behind(qkv_bias=True, output_bias=True, tied_head=True, position=Rotary(1e4, Linear(2.0))),
+        behind(qkv_bias=True, output_bias=True, tied_head=True, position=RoPE(1e4, Linear(2.0))),
     ),
     'norms behind, windows': (
         'olmo3',
-        behind(pattern=(LayerKind(ROTARY, 5), LayerKind(ROTARY, 5), LayerKind(ROTARY))),
+        behind(pattern=(LayerKind(ROPE, 5), LayerKind(ROPE, 5), LayerKind(ROPE))),
     ),
     'norms behind, scaled in some layers': (
         'olmo3',
-        behind(pattern=(LayerKind(ROTARY, 5), LayerKind(Rotary(500_000.0, Linear(4.0))))),
+        behind(pattern=(LayerKind(ROPE, 5), LayerKind(RoPE(500_000.0, Linear(4.0))))),
     ),
     'norms behind, scaled in some layers, one base': (
         'olmo3',
-        behind(pattern=(LayerKind(Rotary(5e5), 5), LayerKind(Rotary(5e5, Linear(4.0))))),
+        behind(pattern=(LayerKind(RoPE(5e5), 5), LayerKind(RoPE(5e5, Linear(4.0))))),
     ),
     'norms behind, two bases': (
         'olmo3',
-        behind(pattern=(LayerKind(Rotary(1e4), 5), LayerKind(Rotary(2e4, Linear(4.0))))),
+        behind(pattern=(LayerKind(RoPE(1e4), 5), LayerKind(RoPE(2e4, Linear(4.0))))),
     ),
-    'norms behind, all windows': ('olmo3', behind(position=Rotary(1e4), window=5)),
+    'norms behind, all windows': ('olmo3', behind(position=RoPE(1e4), window=5)),
     'norms behind and of each head': ('exaone4', behind(qk_norm_over='head')),
     'norms behind and of each head, hybrid': (
         'exaone4',
-        behind(qk_norm_over='head', pattern=(*(LayerKind(ROTARY, 5),) * 2, LayerKind())),
+        behind(qk_norm_over='head', pattern=(*(LayerKind(ROPE, 5),) * 2, LayerKind())),
     ),
     'norms behind and of each head, no positions': (
         'exaone4',
@@ -197,12 +197,12 @@ WRITTEN: dict[str, tuple[str, ModelConfig]] = {
     ),
     'norms behind and of each head, all windows': (
         'exaone4',
-        behind(qk_norm_over='head', position=Rotary(1e4), window=5),
+        behind(qk_norm_over='head', position=RoPE(1e4), window=5),
     ),
-    'growing queries': ('ministral3', decoder(position=Rotary(1e4), law=growing(7), window=5)),
+    'growing queries': ('ministral3', decoder(position=RoPE(1e4), law=growing(7), window=5)),
     'growing queries, scaled': (
         'ministral3',
-        decoder(position=Rotary(1e6, Yarn(16.0, 32, multiplier=1.5)), law=growing(32)),
+        decoder(position=RoPE(1e6, Yarn(16.0, 32, multiplier=1.5)), law=growing(32)),
     ),
     'norms at both ends': ('gemma3_text', both_ends(softmax_scale=7**-0.5, tied_head=True)),
     'norms at both ends, windows': (
@@ -211,10 +211,10 @@ WRITTEN: dict[str, tuple[str, ModelConfig]] = {
             activation='gelu_tanh',
             qkv_bias=True,
             output_bias=True,
-            pattern=(LayerKind(ROTARY, 5), LayerKind(Rotary(1e6, Linear(8.0)))),
+            pattern=(LayerKind(ROPE, 5), LayerKind(RoPE(1e6, Linear(8.0)))),
         ),
     ),
-    'norms at both ends, all windows': ('gemma3_text', both_ends(position=Rotary(2e4), window=5)),
+    'norms at both ends, all windows': ('gemma3_text', both_ends(position=RoPE(2e4), window=5)),
     'heads of two sizes': ('gemma4_text', gemma4()),
     'heads of two sizes, values from keys': (
         'gemma4_text',
@@ -239,19 +239,19 @@ WRITTEN: dict[str, tuple[str, ModelConfig]] = {
     ),
     'norms at both ends, unit values, layers alike': (
         'gemma4_text',
-        gemma4(pattern=(LOCAL, LayerKind(Rotary(1e6))), layers=2, token_width=None),
+        gemma4(pattern=(LOCAL, LayerKind(RoPE(1e6))), layers=2, token_width=None),
     ),
-    'some dimensions': ('phi3', decoder(position=Rotary(1e4, dims=4))),
+    'some dimensions': ('phi3', decoder(position=RoPE(1e4, dims=4))),
     'some dimensions, LongRoPE, window': ('phi3', decoder(position=SOME_LONGROPE, window=5)),
     'multipliers': ('granite', multiplied(**BIASES)),
-    'multipliers, scaled rotary': (
+    'multipliers, scaled RoPE': (
         'granite',
-        multiplied(position=Rotary(1e4, Yarn(4.0, 16)), softmax_scale=None, tied_head=True),
+        multiplied(position=RoPE(1e4, Yarn(4.0, 16)), softmax_scale=None, tied_head=True),
     ),
-    'sinks': ('granite_swa', decoder(position=ROTARY, sinks=True)),
-    'sinks, multipliers, windows, some rotary': (
+    'sinks': ('granite_swa', decoder(position=ROPE, sinks=True)),
+    'sinks, multipliers, windows, some RoPE': (
         'granite_swa',
-        multiplied(sinks=True, tied_head=True, pattern=(LayerKind(), LayerKind(ROTARY, 5))),
+        multiplied(sinks=True, tied_head=True, pattern=(LayerKind(), LayerKind(ROPE, 5))),
     ),
     'sinks, two bases, biases': ('granite_swa', decoder(sinks=True, pattern=TWO_BASES, **BIASES)),
     'sinks, no positions': ('granite_swa', decoder(sinks=True)),
@@ -267,19 +267,19 @@ OF_FAMILY = {
     'cohere2': beside(),
     'olmo2': behind(),
     'olmo3': behind(pattern=HALF_WINDOWS),
-    'ministral3': decoder(position=Rotary(1e6, ByParts(16.0, 32)), law=growing(32)),
+    'ministral3': decoder(position=RoPE(1e6, ByParts(16.0, 32)), law=growing(32)),
     'gemma3_text': both_ends(pattern=HALF_WINDOWS),
     'gemma4_text': gemma4(layers=4, pattern=(LOCAL, AS_KEYS, *without_keys(LOCAL, AS_KEYS))),
     'gemma4_unified_text': gemma4(token_width=None),
     'phi3': decoder(position=SOME_LONGROPE),
     'granite': multiplied(),
-    'granite_swa': multiplied(sinks=True, pattern=(LayerKind(), LayerKind(ROTARY, 5))),
+    'granite_swa': multiplied(sinks=True, pattern=(LayerKind(), LayerKind(ROPE, 5))),
     'exaone4': behind(qk_norm_over='head', pattern=HYBRID),
 }
 CASES = [
     *WRITTEN.values(),
     ('gemma4_unified_text', OF_FAMILY['gemma4_unified_text']),
-    ('lit-gpt', decoder(position=ROTARY)),
+    ('lit-gpt', decoder(position=ROPE)),
 ]
 
 
@@ -301,7 +301,7 @@ def written(family: str, about: Described) -> dict[str, Any]:
 
 def inside(outer: str, family: str, **text: Any) -> dict[str, Any]:
     """config.json of a model of images and text, with keys of its text model changed."""
-    model = OF_FAMILY.get(family, decoder(position=ROTARY))
+    model = OF_FAMILY.get(family, decoder(position=ROPE))
     config = written(family, described(model)) | text
     return {'model_type': outer, 'vision_config': {'hidden_size': 8}, 'text_config': config}
 

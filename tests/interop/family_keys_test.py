@@ -15,7 +15,7 @@ from nope.positions import (
     LongRoPE,
     NoPE,
     Position,
-    Rotary,
+    RoPE,
     longrope_multiplier,
 )
 from tests.interop.family_cases import (
@@ -25,7 +25,7 @@ from tests.interop.family_cases import (
     HYBRID,
     LOCAL,
     OF_FAMILY,
-    ROTARY,
+    ROPE,
     WRITTEN,
     decoder,
     described,
@@ -35,7 +35,7 @@ from tests.interop.family_cases import (
 )
 from tests.interop.family_sizes_test import LIT_NAMES, LIT_TINYLLAMA
 
-QUARTER = dataclasses.replace(GLOBAL, position=Rotary(1e6, share=0.25), head_dim=16)
+QUARTER = dataclasses.replace(GLOBAL, position=RoPE(1e6, share=0.25), head_dim=16)
 
 
 @pytest.mark.parametrize('case', WRITTEN)
@@ -58,18 +58,18 @@ def test_a_written_config_is_read_as_the_same_model(case: str, train_length: int
 
 def test_how_a_model_runs_is_no_part_of_it() -> None:
     config = decoder(
-        position=ROTARY, dtype='bfloat16', remat='full', unroll=None, attention='chunked'
+        position=ROPE, dtype='bfloat16', remat='full', unroll=None, attention='chunked'
     )
-    assert read(written('llama', described(config))).model == decoder(position=ROTARY)
+    assert read(written('llama', described(config))).model == decoder(position=ROPE)
 
 
 def test_patterns_are_read_at_their_shortest() -> None:
-    turns = (LayerKind(ROTARY), LayerKind())
+    turns = (LayerKind(ROPE), LayerKind())
     long = decoder(layers=5, pattern=(*turns, *turns))
     assert read(written('smollm3', described(long))).model.pattern == turns
-    alike = decoder(pattern=(LayerKind(ROTARY), LayerKind(ROTARY)))
+    alike = decoder(pattern=(LayerKind(ROPE), LayerKind(ROPE)))
     assert writer_of(alike).name == 'llama'
-    assert read(written('llama', described(alike))).model == decoder(position=ROTARY)
+    assert read(written('llama', described(alike))).model == decoder(position=ROPE)
 
 
 @pytest.mark.parametrize(
@@ -84,14 +84,14 @@ def test_patterns_are_read_at_their_shortest() -> None:
         (
             'qwen3',
             {'sliding_window': 7, 'use_sliding_window': True, 'max_window_layers': 2},
-            {'pattern': (LayerKind(ROTARY), LayerKind(ROTARY), LayerKind(ROTARY, 7))},
+            {'pattern': (LayerKind(ROPE), LayerKind(ROPE), LayerKind(ROPE, 7))},
         ),
         ('smollm3', {'no_rope_layers': [0, 0, 0]}, {'position': NoPE(), 'pattern': ()}),
         ('smollm3', {'no_rope_layers': None, 'no_rope_layer_interval': 1}, {'position': NoPE()}),
         (
             'smollm3',
             {'no_rope_layers': None, 'no_rope_layer_interval': 2},
-            {'pattern': (LayerKind(ROTARY), LayerKind())},
+            {'pattern': (LayerKind(ROPE), LayerKind())},
         ),
         (
             'cohere2',
@@ -106,17 +106,17 @@ def test_patterns_are_read_at_their_shortest() -> None:
         (
             'olmo3',
             {'rope_parameters': None, 'layer_types': None, 'sliding_window': 7},
-            {'position': Rotary(5e5), 'window': 7},
+            {'position': RoPE(5e5), 'window': 7},
         ),
         (
             'olmo3',
             {'rope_parameters': None, 'rope_scaling': {'rope_type': 'linear', 'factor': 2.0}},
-            {'pattern': (LayerKind(Rotary(5e5), 5), LayerKind(Rotary(5e5, Linear(2.0))))},
+            {'pattern': (LayerKind(RoPE(5e5), 5), LayerKind(RoPE(5e5, Linear(2.0))))},
         ),
         (
             'olmo3',
             {'rope_parameters': {'full_attention': {'rope_theta': 7.0}}},
-            {'pattern': (LayerKind(Rotary(5e5), 5), LayerKind(Rotary(7.0)))},
+            {'pattern': (LayerKind(RoPE(5e5), 5), LayerKind(RoPE(7.0)))},
         ),
         (
             'exaone4',
@@ -131,13 +131,13 @@ def test_patterns_are_read_at_their_shortest() -> None:
         (
             'exaone4',
             {'layer_types': ['full_attention'] * 3, 'sliding_window': None},
-            {'position': ROTARY, 'window': None, 'pattern': ()},
+            {'position': ROPE, 'window': None, 'pattern': ()},
         ),
         (
             'ministral3',
             {'rope_parameters': None, 'num_key_value_heads': 2},
             {
-                'position': Rotary(1e6, ByParts(16.0, 16_384)),
+                'position': RoPE(1e6, ByParts(16.0, 16_384)),
                 'law': GivenLaw(LogFloor(16_384), 0.1, first=0),
                 'window': None,
             },
@@ -150,13 +150,13 @@ def test_patterns_are_read_at_their_shortest() -> None:
                     'llama_4_scaling_beta': 0.0,
                 }
             },
-            {'position': Rotary(), 'law': None},
+            {'position': RoPE(), 'law': None},
         ),
         ('gemma3_text', {'query_pre_attn_scalar': 6}, {'softmax_scale': None}),
         (
             'gemma3_text',
             {'rope_local_base_freq': None, 'layer_types': None},
-            {'position': Rotary(), 'window': 5},
+            {'position': RoPE(), 'window': 5},
         ),
         (
             'gemma3_text',
@@ -206,7 +206,7 @@ def test_patterns_are_read_at_their_shortest() -> None:
         (
             'phi3',
             {'rope_scaling': None, 'partial_rotary_factor': None, 'sliding_window': 7},
-            {'position': Rotary(), 'window': 7},
+            {'position': RoPE(), 'window': 7},
         ),
         (
             'phi3',
@@ -217,7 +217,7 @@ def test_patterns_are_read_at_their_shortest() -> None:
                 'max_position_embeddings': 16_384,
             },
             {
-                'position': Rotary(
+                'position': RoPE(
                     scaling=LongRoPE(
                         (1.0, 2.0, 3.0), (3.0, 4.0, 5.0), 4096, longrope_multiplier(4.0, 4096)
                     )
@@ -230,7 +230,7 @@ def test_patterns_are_read_at_their_shortest() -> None:
                 'rope_scaling': {'rope_type': 'default', 'partial_rotary_factor': 0.7},
                 'partial_rotary_factor': None,
             },
-            {'position': Rotary(dims=4)},
+            {'position': RoPE(dims=4)},
         ),
         (
             'granite',
@@ -240,12 +240,12 @@ def test_patterns_are_read_at_their_shortest() -> None:
         (
             'granite_swa',
             {'layer_types': None, 'layer_rope_theta': None, 'sliding_window': 7},
-            {'pattern': (LayerKind(ROTARY), LayerKind(ROTARY, 7), LayerKind(ROTARY, 7))},
+            {'pattern': (LayerKind(ROPE), LayerKind(ROPE, 7), LayerKind(ROPE, 7))},
         ),
         (
             'granite_swa',
             {'layer_rope_theta': [7, 0, 9.0], 'layer_types': ['full_attention'] * 3},
-            {'pattern': (LayerKind(Rotary(7.0)), LayerKind(), LayerKind(Rotary(9.0)))},
+            {'pattern': (LayerKind(RoPE(7.0)), LayerKind(), LayerKind(RoPE(9.0)))},
         ),
         ('bloom', {'slow_but_exact': True, 'pretraining_tp': 1, 'n_inner': 96}, {}),
         ('mpt', {'attn_config': None}, {'softmax_scale': None}),
@@ -253,7 +253,7 @@ def test_patterns_are_read_at_their_shortest() -> None:
     ],
 )
 def test_keys_are_understood(family: str, changes: dict, expected: dict) -> None:
-    model = OF_FAMILY.get(family, decoder(position=ROTARY))
+    model = OF_FAMILY.get(family, decoder(position=ROPE))
     found = read({**written(family, described(model)), **changes}).model
     assert {key: getattr(found, key) for key in expected} == expected
 
@@ -271,16 +271,16 @@ def test_keys_that_are_left_out_are_the_class_s_own() -> None:
     )
     assert (llama.kv_heads, llama.head_dim, llama.tied_head, llama.window) == (32, 4, False, None)
     assert (mistral.kv_heads, mistral.window, mistral.norm_epsilon) == (8, 4096, 1e-6)
-    assert (qwen3.kv_heads, qwen3.head_dim, qwen3.position) == (32, 128, Rotary())
+    assert (qwen3.kv_heads, qwen3.head_dim, qwen3.position) == (32, 128, RoPE())
 
 
 @pytest.mark.parametrize(
     ('changes', 'position'),
     [
         ({'rotary_percentage': 0.0}, NoPE()),
-        ({'rotary_percentage': 0.25}, Rotary(dims=16)),
-        ({'condense_ratio': 4}, Rotary(scaling=Linear(4.0))),
-        ({'rope_condense_ratio': 1, 'condense_ratio': None, 'rope_base': 500}, Rotary(500.0)),
+        ({'rotary_percentage': 0.25}, RoPE(dims=16)),
+        ({'condense_ratio': 4}, RoPE(scaling=Linear(4.0))),
+        ({'rope_condense_ratio': 1, 'condense_ratio': None, 'rope_base': 500}, RoPE(500.0)),
     ],
 )
 def test_positions_of_lit_gpt(changes: dict, position: Position) -> None:
@@ -300,5 +300,5 @@ def test_positions_of_lit_gpt(changes: dict, position: Position) -> None:
     ],
 )
 def test_facts(changes: dict, facts: dict) -> None:
-    found = read({**written('llama', described(decoder(position=ROTARY))), **changes})
+    found = read({**written('llama', described(decoder(position=ROPE))), **changes})
     assert {key: getattr(found, key) for key in facts} == facts

@@ -14,7 +14,7 @@ from tests.interop.family_cases import (
     LOCAL,
     NONE,
     OF_FAMILY,
-    ROTARY,
+    ROPE,
     WRITTEN,
     decoder,
     described,
@@ -50,7 +50,7 @@ UNTRUNCATED = {'rope_type': 'yarn', 'factor': 4.0, 'truncate': False}
         ('llama', {'sliding_window': 7}, ['sliding_window is 7', 'null', 'windows']),
         ('llama', {'use_sliding_window': True}, ['use_sliding_window', 'false']),
         ('llama', {'layer_types': ['sliding_attention'] * 3}, ['layer_types', 'full_attention']),
-        ('llama', {'no_rope_layers': [0, 1, 1]}, ['no_rope_layers', 'rotary']),
+        ('llama', {'no_rope_layers': [0, 1, 1]}, ['no_rope_layers', 'rope']),
         ('llama', {'rope_interleaved': True}, ['rope_interleaved is True', 'halves']),
         ('llama', {'final_logit_softcapping': 30.0}, ['final_logit_softcapping is 30.0']),
         ('llama', {'use_qk_norm': True}, ['use_qk_norm is True', 'norms']),
@@ -195,7 +195,7 @@ UNTRUNCATED = {'rope_type': 'yarn', 'factor': 4.0, 'truncate': False}
     ],
 )
 def test_what_cannot_be_honoured_is_refused(family: str, changes: dict, parts: list) -> None:
-    model = OF_FAMILY.get(family, decoder(position=ROTARY))
+    model = OF_FAMILY.get(family, decoder(position=ROPE))
     with pytest.raises(ValueError) as refusal:
         read({**written(family, described(model)), **changes})
     message = str(refusal.value)
@@ -237,8 +237,8 @@ UNDER_ATTACK = {
     **{
         WRITTEN[case][0]: (written(WRITTEN[case][0], described(WRITTEN[case][1])), NONE)
         for case in (
-            *('scaled rotary', 'window', 'QK-norm, biases and windows'),
-            'some rotary and windows',
+            *('scaled RoPE', 'window', 'QK-norm, biases and windows'),
+            'some RoPE and windows',
         )
     },
     'gemma4_unified_text': (

@@ -11,7 +11,7 @@ import pytest
 from nope.interop.families import Described, family_of
 from nope.model import counts
 from nope.positions import (
-    Rotary,
+    RoPE,
 )
 from tests import tiny
 from tests.interop.family_cases import NONE, bloom, by_name, described, mpt, read
@@ -105,7 +105,7 @@ LIT_NAMES = frozenset({'transformer.h.0.attn.attn.weight'})
 
 
 def test_published_models_are_what_they_are() -> None:
-    tinyllama = dataclasses.replace(tiny.TINYLLAMA, position=Rotary())
+    tinyllama = dataclasses.replace(tiny.TINYLLAMA, position=RoPE())
     facts = described(tinyllama, train_length=2048, bos=1, eos=2)
     assert read(TINYLLAMA) == read(TINYLLAMA, LIT_NAMES) == facts
     assert read(LIT_TINYLLAMA, LIT_NAMES) == Described(tinyllama, 2048, longest=2048)

@@ -18,7 +18,7 @@ from tests.interop.family_cases import (
     CASES,
     NONE,
     OF_FAMILY,
-    ROTARY,
+    ROPE,
     assert_same,
     bloom,
     by_name,
@@ -66,7 +66,7 @@ def test_tensors_come_apart_and_together_bit_for_bit(
     'family', ['llama', 'mistral', 'qwen2', 'qwen3', 'smollm3', 'cohere2', 'olmo2', 'olmo3']
 )
 def test_decoder_names_follow_the_file(family: str, prefix: str) -> None:
-    config = decoder(position=ROTARY)
+    config = decoder(position=ROPE)
     own = by_name(BY_NAME[family].tensors(config, NONE))
     names = frozenset(re.sub('^model.', prefix, name) for name in own)
     assert frozenset(by_name(BY_NAME[family].tensors(config, names))) == names
@@ -74,7 +74,7 @@ def test_decoder_names_follow_the_file(family: str, prefix: str) -> None:
 
 @pytest.mark.parametrize('family', ['llama', 'qwen3'])
 def test_lambda_of_all_layers_is_wanted_where_a_file_has_one(family: str) -> None:
-    config, name = decoder(position=ROTARY), 'model.layers.1.self_attn.scale_param'
+    config, name = decoder(position=ROPE), 'model.layers.1.self_attn.scale_param'
     assert name not in by_name(BY_NAME[family].tensors(config, NONE))
     tensors = BY_NAME[family].tensors(config, frozenset({name, 'model.embed_tokens.weight'}))
     found = {t.name: t for t in tensors if t.name.endswith('scale_param')}
@@ -115,7 +115,7 @@ def test_keys_of_layers_that_have_them_are_never_left_out() -> None:
 
 @pytest.mark.parametrize('family', FAMILIES, ids=lambda family: family.name)
 def test_a_head_of_its_own_is_never_left_out(family: Family) -> None:
-    config = bloom(tied_head=False) if family.name == 'bloom' else decoder(position=ROTARY)
+    config = bloom(tied_head=False) if family.name == 'bloom' else decoder(position=ROPE)
     name = 'language_model.' * isinstance(family, Inside) + 'lm_head.weight'
     assert by_name(family.tensors(config, NONE))[name] == (40, 24)
     assert not any(rule.pattern.fullmatch(name) for rule in family.ignored(config))

@@ -11,11 +11,11 @@ import pytest
 from nope.interop import fold
 from nope.model import LayerKind, ModelConfig, apply
 from nope.model.lam import LogLength
-from nope.positions import Alibi, NoPE, Rotary, T5Bias, Yarn
+from nope.positions import Alibi, NoPE, RoPE, T5Bias, Yarn
 from nope.variables import Variables, lam_is_neutral, lam_of, with_lam
 from tests import tiny
 
-MIXED = (LayerKind(Rotary(), window=5), LayerKind(NoPE()))
+MIXED = (LayerKind(RoPE(), window=5), LayerKind(NoPE()))
 
 
 def output(config: ModelConfig, variables: Variables, length: int = 12) -> np.ndarray:
@@ -28,7 +28,7 @@ def output(config: ModelConfig, variables: Variables, length: int = 12) -> np.nd
     'config',
     [
         tiny.model(),
-        tiny.model(position=Rotary(scaling=Yarn(4.0, 8)), qkv_bias=True),
+        tiny.model(position=RoPE(scaling=Yarn(4.0, 8)), qkv_bias=True),
         tiny.model(position=Alibi(), softmax_scale=0.3),
         tiny.model(position=T5Bias(buckets=8, max_distance=16)),
         tiny.model(pattern=MIXED),
@@ -36,17 +36,15 @@ def output(config: ModelConfig, variables: Variables, length: int = 12) -> np.nd
         pytest.param(
             tiny.model(pattern=MIXED, lam_layers='nope', temperature='adaptive'), id='temperature'
         ),
-        tiny.model(position=Rotary(), qk_norm=True, qk_norm_over='projection', block='post'),
+        tiny.model(position=RoPE(), qk_norm=True, qk_norm_over='projection', block='post'),
         tiny.model(
-            pattern=(LayerKind(Rotary()), LayerKind(NoPE(), qk_norm=False)),
+            pattern=(LayerKind(RoPE()), LayerKind(NoPE(), qk_norm=False)),
             qk_norm=True,
             qk_norm_over='projection',
             norm_offset=True,
             qkv_bias=True,
         ),
-        tiny.model(
-            pattern=(LayerKind(Rotary()), LayerKind(head_dim=12, kv_heads=1)), qkv_bias=True
-        ),
+        tiny.model(pattern=(LayerKind(RoPE()), LayerKind(head_dim=12, kv_heads=1)), qkv_bias=True),
     ],
     ids=lambda c: f'{c.describe_position()}-{c.lam_layers}-{c.qk_norm_over}',
 )
@@ -88,7 +86,7 @@ def test_qk_norm_would_divide_the_factor_out() -> None:
 
 
 def test_qk_norm_of_layers_where_lambda_does_not_act_is_no_obstacle() -> None:
-    kinds = (LayerKind(Rotary()), LayerKind(NoPE(), qk_norm=False))
+    kinds = (LayerKind(RoPE()), LayerKind(NoPE(), qk_norm=False))
     config = tiny.model(pattern=kinds, qk_norm=True, lam_layers='nope')
     variables = tiny.varied_lam(config)
     plain, folded = fold(config, variables)

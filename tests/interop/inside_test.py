@@ -9,7 +9,7 @@ from tests.interop.family_cases import (
     BY_NAME,
     NONE,
     OF_FAMILY,
-    ROTARY,
+    ROPE,
     decoder,
     described,
     inside,
@@ -24,7 +24,7 @@ PAIRS = [
     ('mistral3', 'mistral'),
     ('mistral3', 'ministral3'),
 ]
-MODELS = {text: OF_FAMILY.get(text, decoder(position=ROTARY)) for _, text in PAIRS}
+MODELS = {text: OF_FAMILY.get(text, decoder(position=ROPE)) for _, text in PAIRS}
 
 
 @pytest.mark.parametrize(('outer', 'text'), PAIRS)

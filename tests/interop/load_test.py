@@ -20,14 +20,14 @@ from nope.interop import save as save_directory
 from nope.interop.safetensors import CheckpointFileError
 from nope.interop.save import DTYPES
 from nope.model import ModelConfig
-from nope.positions import Alibi, NoPE, Rotary
+from nope.positions import Alibi, NoPE, RoPE
 from nope.runtime import files
 from nope.sharding import MeshConfig
 from nope.variables import Variables, abstract_variables, with_uniform_lam
 from tests import tiny
 
 # Every tensor of a layer apart; and queries, keys and values in one, biases everywhere.
-LLAMA = tiny.model(position=Rotary())
+LLAMA = tiny.model(position=RoPE())
 BLOOM = tiny.model(
     kv_heads=4,
     mlp_width=4 * tiny.MODEL.width,

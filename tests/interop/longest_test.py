@@ -13,18 +13,18 @@ from nope.identity import plain
 from nope.interop import Described, Export, describe, fingerprint, open_directory, save
 from nope.interop.run_folder import read_run, write_run
 from nope.model import ModelConfig
-from nope.positions import Llama3, LongRoPE, Rotary, longrope_multiplier
+from nope.positions import Llama3, LongRoPE, RoPE, longrope_multiplier
 from tests import tiny
 from tests.interop.run_folder_test import write_search
 
 LONGEST = 'max_position_embeddings'
 ORIGINAL = 'original_max_position_embeddings'
 FACTORS = (1.0, 1.1, 1.2, 1.3), (1.0, 2.0, 4.0, 8.0)
-LLAMA31 = tiny.model(attention=None, position=Rotary(5e5, Llama3(8.0, 8192)))
-LLAMA32 = tiny.model(attention=None, position=Rotary(5e5, Llama3(32.0, 8192)))
+LLAMA31 = tiny.model(attention=None, position=RoPE(5e5, Llama3(8.0, 8192)))
+LLAMA32 = tiny.model(attention=None, position=RoPE(5e5, Llama3(32.0, 8192)))
 PHI3 = tiny.model(
     attention=None,
-    position=Rotary(1e4, LongRoPE(*FACTORS, 4096, longrope_multiplier(32.0, 4096))),
+    position=RoPE(1e4, LongRoPE(*FACTORS, 4096, longrope_multiplier(32.0, 4096))),
 )
 SCALED = pytest.mark.parametrize('model', [LLAMA31, LLAMA32, PHI3], ids=['3.1', '3.2', 'Phi-3'])
 

@@ -175,10 +175,10 @@ def without_rotation(model: PreTrainedModel) -> PreTrainedModel:
 
 
 def test_the_same_weights_without_rotation(imported: Callable[[str], Imported]) -> None:
-    rotary = imported('llama')
-    found = read(rotary.folder, position=NoPE())
-    assert found.model == rotary.model.with_position(NoPE())
-    tiny.assert_same(found.variables, rotary.variables)
+    rope = imported('llama')
+    found = read(rope.folder, position=NoPE())
+    assert found.model == rope.model.with_position(NoPE())
+    tiny.assert_same(found.variables, rope.variables)
     theirs = without_rotation(stock.restore(found.folder))
     assert_same_logits(theirs, found)
     expected = stock.generate(theirs, PROMPT, NEW_TOKENS)
@@ -186,7 +186,7 @@ def test_the_same_weights_without_rotation(imported: Callable[[str], Imported]) 
     np.testing.assert_array_equal(actual, expected)
 
 
-@pytest.mark.parametrize('position', [None, NoPE()], ids=['rotary', 'none'])
+@pytest.mark.parametrize('position', [None, NoPE()], ids=['rope', 'none'])
 def test_scales_in_the_file_are_lambda(
     imported: Callable[[str], Imported], tmp_path, position: NoPE | None
 ) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from nope.interop.families import Described, family_of
 from nope.model import LayerKind, counts
 from nope.model.lam import GivenLaw, LogFloor
-from nope.positions import ByParts, Linear, LongRoPE, Rotary, longrope_multiplier
+from nope.positions import ByParts, Linear, LongRoPE, RoPE, longrope_multiplier
 
 NONE: frozenset[str] = frozenset()
 
@@ -53,7 +53,7 @@ COMMAND_R7B: dict[str, Any] = {
 
 def test_command_r7b_has_no_positions_in_every_fourth_layer() -> None:
     about = described(COMMAND_R7B)
-    model, sliding = about.model, LayerKind(Rotary(50_000.0), 4096)
+    model, sliding = about.model, LayerKind(RoPE(50_000.0), 4096)
     assert model.pattern == (sliding, sliding, sliding, LayerKind())
     assert (model.block, model.norm) == ('parallel', 'layer')
     assert not model.norm_bias and not model.qk_norm
@@ -87,15 +87,15 @@ GEMMA3_4B: dict[str, Any] = {
 def test_gemma3_with_images_has_the_text_model_of_its_class() -> None:
     about = described(GEMMA3_4B)
     model = about.model
-    full = LayerKind(Rotary(1e6, Linear(8.0)))
-    assert model.pattern[:6] == (*(LayerKind(Rotary(), 1024),) * 5, full)
+    full = LayerKind(RoPE(1e6, Linear(8.0)))
+    assert model.pattern[:6] == (*(LayerKind(RoPE(), 1024),) * 5, full)
     assert (model.heads, model.kv_heads, model.head_dim, model.vocab_size) == (8, 4, 256, 262_208)
     assert (about.bos, about.eos, about.pad) == (2, 1, 0)
     assert counts.parameters(model) == 3_880_263_168
 
 
 SLIDING, FULL = 'sliding_attention', 'full_attention'
-GEMMA4_ROTARY = {
+GEMMA4_ROPE = {
     FULL: {'partial_rotary_factor': 0.25, 'rope_theta': 1000000.0, 'rope_type': 'proportional'},
     SLIDING: {'rope_theta': 10000.0, 'rope_type': 'default'},
 }
@@ -126,7 +126,7 @@ GEMMA4_E2B: dict[str, Any] = {
         'num_key_value_heads': 1,
         'num_kv_shared_layers': 20,
         'rms_norm_eps': 1e-06,
-        'rope_parameters': GEMMA4_ROTARY,
+        'rope_parameters': GEMMA4_ROPE,
         'sliding_window': 512,
         'tie_word_embeddings': True,
         'use_double_wide_mlp': True,
@@ -141,8 +141,8 @@ GEMMA4_E2B: dict[str, Any] = {
 def test_layers_of_gemma4_e2b_attend_to_the_keys_of_two() -> None:
     about = described(GEMMA4_E2B)
     model = about.model
-    local = LayerKind(Rotary(), 512)
-    whole = LayerKind(Rotary(1e6, share=0.25), head_dim=512)
+    local = LayerKind(RoPE(), 512)
+    whole = LayerKind(RoPE(1e6, share=0.25), head_dim=512)
     assert model.layer_kinds[:5] == (*(local,) * 4, whole)
     assert {model.source_of(layer) for layer in range(15, 35)} == {13, 14}
     assert all(kind.mlp_width == 2 * 6144 for kind in model.layer_kinds[15:])
@@ -191,9 +191,9 @@ MINISTRAL3_3B: dict[str, Any] = {
 
 def test_ministral3_with_images_has_a_text_model_whose_queries_grow() -> None:
     about = described(MINISTRAL3_3B)
-    rotary = Rotary(1e6, ByParts(16.0, 16384))
+    rope = RoPE(1e6, ByParts(16.0, 16384))
     assert about.model.law == GivenLaw(LogFloor(16384), 0.1, first=0)
-    assert about.model.position == rotary and about.model.tied_head
+    assert about.model.position == rope and about.model.tied_head
     assert about.train_length == 16384
     assert counts.parameters(about.model) == 3_429_006_336
 
@@ -235,7 +235,7 @@ PHI4_MINI: dict[str, Any] = {
 def test_phi4_mini_turns_three_quarters_of_a_head_by_longrope() -> None:
     about = described(PHI4_MINI)
     position = about.model.position
-    assert isinstance(position, Rotary) and isinstance(position.scaling, LongRoPE)
+    assert isinstance(position, RoPE) and isinstance(position.scaling, LongRoPE)
     assert position.dims == 96
     assert position.scaling.multiplier == longrope_multiplier(32.0, 4096)
     assert (about.train_length, about.longest) == (4096, 131_072)

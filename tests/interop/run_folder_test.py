@@ -20,7 +20,7 @@ from nope.interop import Described, fingerprint, open_directory, save
 from nope.interop.run_folder import BASE_MODEL, model_types, name_base_model, read_run, write_run
 from nope.model import LayerKind, ModelConfig
 from nope.model.lam import LogLength
-from nope.positions import LongRoPE, NoPE, Rotary
+from nope.positions import LongRoPE, NoPE, RoPE
 from nope.runtime import files
 from nope.runtime.files import read_json, write_json
 from nope.runtime.sections import rebuild
@@ -28,7 +28,7 @@ from nope.variables import Variables, lam_of
 from tests import tiny
 from tests.positions import cases
 
-MIXED = (LayerKind(Rotary(scaling=LongRoPE((1.0, 2.0), (3.0, 4.0), 16, 1.0)), 7), LayerKind(NoPE()))
+MIXED = (LayerKind(RoPE(scaling=LongRoPE((1.0, 2.0), (3.0, 4.0), 16, 1.0)), 7), LayerKind(NoPE()))
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_a_model_is_rebuilt_from_its_identity(config: ModelConfig) -> None:
 
 
 def test_a_model_is_saved_as_a_run(tmp_path: pathlib.Path) -> None:
-    config = tiny.model(attention=None, position=Rotary())
+    config = tiny.model(attention=None, position=RoPE())
     variables = tiny.varied_lam(config)
     described = Described(config, 64, 'bfloat16', bos=0, eos=5, longest=128, ends=(3, 4), pad=2)
     files.unfinished(tmp_path / 'run').mkdir()  # as a killed call leaves it
@@ -79,7 +79,7 @@ def test_a_model_is_saved_as_a_run(tmp_path: pathlib.Path) -> None:
 def test_a_run_that_dropped_its_positions_is_read_with_them_up_to_that_step(
     tmp_path: pathlib.Path,
 ) -> None:
-    before = tiny.model(attention=None, position=Rotary())
+    before = tiny.model(attention=None, position=RoPE())
     earlier = {'type': 'Earlier', 'model': plain(before), 'steps': 3}
     spec = {'type': 'RunSpec', 'model': plain(CONFIG), 'train_length': 16, 'earlier': earlier}
     write_json(tmp_path / 'spec.json', spec)

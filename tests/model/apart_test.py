@@ -24,15 +24,15 @@ from nope.model.lam.info_scale import InfoScale
 from nope.model.sequence import Sequence
 from nope.model.shape import AskedStats
 from nope.model.token_inputs import TokenInput, TokenInputs
-from nope.positions import ForgetGate, NoPE, Rotary
+from nope.positions import ForgetGate, NoPE, RoPE
 from nope.runtime.errors import FieldError
 from nope.variables import Variables, abstract_variables
 from tests import tiny
 from tests.model.programs import T, influence, loss_and_gradients, run
 
-LOCAL = LayerKind(Rotary(), window=4)
+LOCAL = LayerKind(RoPE(), window=4)
 WIDE = LayerKind(
-    Rotary(1e6, share=0.25), head_dim=16, kv_heads=1, values_from='keys'
+    RoPE(1e6, share=0.25), head_dim=16, kv_heads=1, values_from='keys'
 )  # as layers of Gemma 4 that see every key
 WITHOUT_KEYS = tuple(
     dataclasses.replace(kind, keys_from='earlier', mlp_width=96) for kind in (LOCAL, WIDE, LOCAL)
@@ -66,20 +66,20 @@ MODELS = {
     'gemma4': GEMMA4,
     'every array': dataclasses.replace(GEMMA4, **EVERY_ARRAY, block='pre', tied_head=False),
     'QK-norm of all heads': dataclasses.replace(GEMMA4, qk_norm_over='projection'),
-    'other MLPs': tiny.model(pattern=(LayerKind(Rotary(), mlp_width=20), LayerKind())),
+    'other MLPs': tiny.model(pattern=(LayerKind(RoPE(), mlp_width=20), LayerKind())),
     'inputs of tokens': tiny.model(token_width=3, mlp='plain', activation='relu'),
 }
 
 
 def test_sizes_that_are_the_models_make_no_other_kind() -> None:
-    said = LayerKind(Rotary(), head_dim=8, kv_heads=2, mlp_width=48)
+    said = LayerKind(RoPE(), head_dim=8, kv_heads=2, mlp_width=48)
     config = tiny.model(pattern=(said,))
-    assert config.kinds == (LayerKind(Rotary()),) and not config.apart
+    assert config.kinds == (LayerKind(RoPE()),) and not config.apart
     assert all(model.apart for model in MODELS.values())
 
 
 def test_positions_are_described_without_sizes() -> None:
-    assert GEMMA4.describe_position() == 'rotary, window 4 + rotary, 0.25 of pairs'
+    assert GEMMA4.describe_position() == 'RoPE, window 4 + RoPE, 0.25 of pairs'
     assert 'MLP of 96, keys of an earlier layer' in GEMMA4.describe_kinds()
 
 
@@ -103,7 +103,7 @@ def test_flops_are_those_of_each_layers_arrays() -> None:
 
 def test_layers_apart_compute_what_stacked_ones_do() -> None:
     """Inputs of the tokens whose last matrix is 0 add nothing."""
-    pattern = (LayerKind(Rotary(), window=4), LayerKind(NoPE()))
+    pattern = (LayerKind(RoPE(), window=4), LayerKind(NoPE()))
     plain = tiny.model(layers=4, pattern=pattern, lam=LogLength(6), lam_layers='nope')
     apart = dataclasses.replace(plain, token_width=3)
     stacked, inputs = tiny.varied_lam(plain), tiny.variables(apart)['params']
@@ -224,14 +224,14 @@ def attend(config: ModelConfig, params: Any, x_BTD: jax.Array, *rest: Any, **kwa
 
 
 def test_keys_and_values_of_another_layer_are_attended_to() -> None:
-    config = tiny.model(position=Rotary())
+    config = tiny.model(position=RoPE())
     params, x_BTD, sequence = attention_layer(config)
     draw = np.random.default_rng(2)
     k_BTKH, v_BTKH = (jnp.asarray(draw.normal(size=(2, T, 2, 8)), jnp.float32) for _ in range(2))
     own = {name: params[name] for name in ('query', 'output')}
     found = attend(config, own, x_BTD, sequence, source=LayerCache(k_BTKH, v_BTKH))
     q_BTNH = jnp.einsum('BTD,DNH->BTNH', x_BTD, params['query'])
-    q_BTNH, _ = Rotary().encode(q_BTNH, q_BTNH, sequence.positions_BT, T)
+    q_BTNH, _ = RoPE().encode(q_BTNH, q_BTNH, sequence.positions_BT, T)
     out_BTNH = reference_attention(
         q_BTNH / 8**0.5, k_BTKH, v_BTKH, mask=Mask(), bias=None, entropy=False
     ).out
@@ -240,11 +240,11 @@ def test_keys_and_values_of_another_layer_are_attended_to() -> None:
 
 
 def test_values_from_keys_are_keys_before_norm_and_positions() -> None:
-    config = tiny.model(position=Rotary(), qk_norm=True)
+    config = tiny.model(position=RoPE(), qk_norm=True)
     params, x_BTD, sequence = attention_layer(config)
     expected = attend(config, {**params, 'value': params['key']}, x_BTD, sequence)
     alike = dataclasses.replace(
-        config, position=NoPE(), pattern=(LayerKind(Rotary(), values_from='keys'),)
+        config, position=NoPE(), pattern=(LayerKind(RoPE(), values_from='keys'),)
     )
     own = {name: params[name] for name in params if name != 'value'}
     np.testing.assert_array_equal(attend(alike, own, x_BTD, sequence), expected)
@@ -311,7 +311,7 @@ def test_inputs_of_tokens_are_those_of_the_equation() -> None:
         (
             {'pattern': (LOCAL, WITHOUT_KEYS[1])},
             r"pattern\[1\].keys_from is 'earlier'; no layer before layer 1 has keys of its own and "
-            'is rotary, 0.25 of pairs, head dim 16',
+            'is RoPE, 0.25 of pairs, head dim 16',
         ),
         ({'pattern': (WITHOUT_KEYS[0],)}, r'pattern\[0\].keys_from'),
         (
@@ -319,7 +319,7 @@ def test_inputs_of_tokens_are_those_of_the_equation() -> None:
             r'pattern\[1\].keys_from.*forget gates',
         ),
         ({'pattern': (LayerKind(kv_heads=3),)}, r'pattern\[0\].kv_heads is 3.*multiple'),
-        ({'pattern': (LayerKind(Rotary(), head_dim=3),)}, r'head_dim is 3'),
+        ({'pattern': (LayerKind(RoPE(), head_dim=3),)}, r'head_dim is 3'),
         (
             {'pattern': (LOCAL, LayerKind(head_dim=16)), 'lam': InfoScale(32, 8)},
             r'lam.head_dim is 8.*16',

@@ -13,7 +13,7 @@ from nope.model import ModelConfig
 from nope.model.attention import SelfAttention
 from nope.model.sequence import Sequence
 from nope.model.shape import AskedStats
-from nope.positions import NoPE, Position, Rotary
+from nope.positions import NoPE, Position, RoPE
 from nope.variables import Variables
 from tests import tiny
 
@@ -77,7 +77,7 @@ def test_a_heads_lambda_changes_that_head_alone() -> None:
         np.testing.assert_array_equal(np.delete(difference, head), 0)
 
 
-@pytest.mark.parametrize('position', [NoPE(), Rotary()], ids=['none', 'rotary'])
+@pytest.mark.parametrize('position', [NoPE(), RoPE()], ids=['none', 'rope'])
 def test_lambda_folds_into_the_query_weights(position: Position) -> None:
     config, params = tiny.model(position=position), weights()
     folded = {**params, 'query': params['query'] * VARIED[:, None]}
@@ -120,7 +120,7 @@ def test_entropy_is_that_of_the_attention_weights() -> None:
 
 
 @pytest.mark.parametrize('over', ['head', 'projection'])
-@pytest.mark.parametrize('position', [NoPE(), Rotary()], ids=['none', 'rotary'])
+@pytest.mark.parametrize('position', [NoPE(), RoPE()], ids=['none', 'rope'])
 def test_queries_and_keys_are_normed(position: Position, over: str) -> None:
     """Every head, or all together. Before positions: the weights of the norms are not the same in
     all dimensions."""
@@ -145,7 +145,7 @@ def test_queries_and_keys_are_normed(position: Position, over: str) -> None:
     np.testing.assert_allclose(entropy_BNT, expected, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize('position', [NoPE(), Rotary()], ids=['none', 'rotary'])
+@pytest.mark.parametrize('position', [NoPE(), RoPE()], ids=['none', 'rope'])
 def test_normed_queries_and_keys_forget_the_size_of_their_weights(position: Position) -> None:
     config = tiny.model(qk_norm=True, norm_epsilon=1e-12, position=position)
     params = weights(config)
@@ -161,7 +161,7 @@ def test_normed_queries_and_keys_forget_the_size_of_their_weights(position: Posi
 # Biases
 
 
-@pytest.mark.parametrize('position', [NoPE(), Rotary()], ids=['none', 'rotary'])
+@pytest.mark.parametrize('position', [NoPE(), RoPE()], ids=['none', 'rope'])
 def test_biases_are_added_to_the_projections(position: Position) -> None:
     """Before positions. As a row of the weights does that meets a feature of constant 1."""
     x_BTD = X_BTD.copy()

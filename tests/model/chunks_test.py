@@ -13,13 +13,13 @@ from nope.data.batch import Batch
 from nope.model import LayerKind, ModelConfig, apply
 from nope.model.cache import Cache, empty
 from nope.model.sequence import Places, masked
-from nope.positions import Alibi, NoPE, Position, Rotary, Split
+from nope.positions import Alibi, NoPE, Position, RoPE, Split
 from tests import tiny
 from tests.model.context_test import mesh_of, on, on_one_device
 from tests.model.programs import T, influence, run
 
 CHUNK = 5
-IROPE = (LayerKind(Rotary(), chunk=CHUNK), LayerKind(NoPE()))
+IROPE = (LayerKind(RoPE(), chunk=CHUNK), LayerKind(NoPE()))
 
 
 def chunked(position: Position, chunk: int = CHUNK) -> ModelConfig:
@@ -35,7 +35,7 @@ def documents() -> Batch:
 
 @pytest.mark.parametrize(
     'position',
-    [NoPE(), Rotary(), Alibi(), Split(Alibi(), window=2)],
+    [NoPE(), RoPE(), Alibi(), Split(Alibi(), window=2)],
     ids=lambda position: position.describe(),
 )
 def test_a_query_sees_the_earlier_keys_of_its_chunk_alone(position: Position) -> None:
@@ -104,9 +104,9 @@ def test_a_chunk_is_a_sequence_of_its_own() -> None:
 
 def test_a_chunk_over_all_tokens_is_none() -> None:
     variables, tokens = tiny.variables(), tiny.tokens(2, T)
-    pattern = (LayerKind(Rotary(), chunk=T),)
+    pattern = (LayerKind(RoPE(), chunk=T),)
     whole = run(tiny.model(pattern=pattern), variables, tokens)
-    plain = run(tiny.model(position=Rotary()), variables, tokens)
+    plain = run(tiny.model(position=RoPE()), variables, tokens)
     tiny.assert_close(whole, plain, rtol=1e-6, atol=1e-6)
 
 

@@ -17,7 +17,7 @@ from nope.positions import (
     Learned,
     LongRoPE,
     NoPE,
-    Rotary,
+    RoPE,
     Sinusoidal,
     Split,
     T5Bias,
@@ -75,7 +75,7 @@ def combinations(count: int) -> list[dict[str, Any]]:
     'changes',
     [
         {},
-        {'head_dim': 6, 'position': Rotary()},
+        {'head_dim': 6, 'position': RoPE()},
         {'norm': 'none'},
         *({'layers': 3} | o for o in OPTIONS),
     ],
@@ -109,7 +109,7 @@ def test_the_t5_decoder_has_its_published_size() -> None:
     assert_counted(tiny.t5_decoder())
     params = abstract_variables(tiny.t5_decoder(), tiny.mesh())['params']
     assert params['position'].shape == (32, 12)
-    for position in (NoPE(), Sinusoidal(), Alibi(), Rotary(dims=16, interleaved=True)):
+    for position in (NoPE(), Sinusoidal(), Alibi(), RoPE(dims=16, interleaved=True)):
         assert counts.parameters(tiny.t5_decoder(position=position)) == 109_607_040 - 32 * 12
 
 
@@ -124,7 +124,7 @@ def test_a_training_step_costs_six_flops_per_weight_and_the_causal_half_of_atten
     assert counts.training_flops(plain, 100) == 6 * weights + attention - saved
 
 
-ROTARY, NOPE, FORGET = LayerKind(Rotary()), LayerKind(), LayerKind(ForgetGate())
+ROPE, NOPE, FORGET = LayerKind(RoPE()), LayerKind(), LayerKind(ForgetGate())
 SPLIT = LayerKind(Split(ForgetGate()))
 ENTMAX = {'attention': None, 'weights': 'entmax'}
 
@@ -139,10 +139,10 @@ ENTMAX = {'attention': None, 'weights': 'entmax'}
         ({'vocab_size': -1}, r'^vocab_size is -1'),
         ({'lam': InfoScale(64, 16)}, r'^lam\.head_dim is 16; there are heads of 8 dimensions'),
         ({'kv_heads': 3}, r'kv_heads is 3; heads, 4, must be a multiple of it'),
-        ({'head_dim': 7, 'position': Rotary()}, r'^head_dim is 7; .* even'),
-        ({'position': Rotary(dims=16)}, r'position\.dims is 16; .* at most head_dim, 8'),
+        ({'head_dim': 7, 'position': RoPE()}, r'^head_dim is 7; .* even'),
+        ({'position': RoPE(dims=16)}, r'position\.dims is 16; .* at most head_dim, 8'),
         (
-            {'position': Rotary(scaling=LongRoPE((1.0,), (2.0,), 16))},
+            {'position': RoPE(scaling=LongRoPE((1.0,), (2.0,), 16))},
             r'position\.scaling\.short is \(1\.0,\); 8 rotated dimensions take 4 factors, not 1',
         ),
         ({'qk_norm_over': 'projection'}, r"^qk_norm_over is 'projection'; qk_norm is False"),
@@ -191,11 +191,11 @@ def test_errors_name_the_field_and_what_is_accepted(changes: dict[str, Any], mes
     ('changes', 'message'),
     [
         (
-            {'pattern': (ROTARY, NOPE), 'position': Alibi()},
+            {'pattern': (ROPE, NOPE), 'position': Alibi()},
             r"position is 'ALiBi'; it must be left out: pattern says what layers are",
         ),
         (
-            {'pattern': (ROTARY, NOPE), 'window': 4},
+            {'pattern': (ROPE, NOPE), 'window': 4},
             'window is 4; it must be left out: pattern says',
         ),
         (
@@ -211,11 +211,11 @@ def test_errors_name_the_field_and_what_is_accepted(changes: dict[str, Any], mes
             r'pattern is .*; it has several learned encodings; accepted is one',
         ),
         (
-            {'pattern': (ROTARY, NOPE, ROTARY)},
+            {'pattern': (ROPE, NOPE, ROPE)},
             r'pattern is .*; it has 3 kinds of layers; there are 2 layers',
         ),
         (
-            {'pattern': (LayerKind(Rotary(dims=3)), NOPE)},
+            {'pattern': (LayerKind(RoPE(dims=3)), NOPE)},
             r'pattern\[0\]\.position\.dims is 3; .* even',
         ),
         (
@@ -223,20 +223,20 @@ def test_errors_name_the_field_and_what_is_accepted(changes: dict[str, Any], mes
             r"pattern\[0\]\.position is 'sinusoidal'; it is added to the embeddings",
         ),
         (
-            {'pattern': (ROTARY, LayerKind(qk_norm=True))},
+            {'pattern': (ROPE, LayerKind(qk_norm=True))},
             r'^pattern\[1\]\.qk_norm is True; the model has no QK-norm; accepted: qk_norm of the',
         ),
         (
-            {'pattern': (LayerKind(Rotary(), qk_norm=False),) * 2, 'qk_norm': True},
+            {'pattern': (LayerKind(RoPE(), qk_norm=False),) * 2, 'qk_norm': True},
             r'^qk_norm is True; every kind of layer in pattern is without it',
         ),
         (
-            {'position': Rotary(), 'lam_layers': 'nope'},
-            r"^lam_layers is 'nope'; every head has a position encoding \(rotary\)",
+            {'position': RoPE(), 'lam_layers': 'nope'},
+            r"^lam_layers is 'nope'; every head has a position encoding \(RoPE\)",
         ),
         (
-            {'pattern': (ROTARY, LayerKind(Alibi(), 4)), 'lam_layers': 'nope'},
-            r'every head has a position encoding \(rotary \+ ALiBi, window 4\)',
+            {'pattern': (ROPE, LayerKind(Alibi(), 4)), 'lam_layers': 'nope'},
+            r'every head has a position encoding \(RoPE \+ ALiBi, window 4\)',
         ),
     ],
 )
@@ -260,7 +260,7 @@ def test_a_layer_has_a_window_or_chunks(fields: dict[str, Any], message: str) ->
 
 def test_a_model_is_as_long_as_its_shortest_encoding() -> None:
     assert tiny.model(position=Learned(20)).longest == 20
-    assert tiny.model(pattern=(ROTARY, NOPE)).longest is None
+    assert tiny.model(pattern=(ROPE, NOPE)).longest is None
 
 
 def test_fields_of_execution_are_no_part_of_the_identity() -> None:

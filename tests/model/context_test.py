@@ -16,13 +16,13 @@ from nope.attention import Mask
 from nope.attention.cases import Trial, make_inputs
 from nope.data import Batch
 from nope.model import LayerKind, ModelConfig, ModelOutput, apply, context
-from nope.positions import Alibi, DynamicNTK, Kerple, Rotary, ScaleInvariant, T5Bias
+from nope.positions import Alibi, DynamicNTK, Kerple, RoPE, ScaleInvariant, T5Bias
 from nope.sharding import MeshConfig
 from nope.training.step import batch_loss
 from nope.variables import Variables
 from tests import tiny
 
-ROTARY = tiny.model(attention=None, position=Rotary(scaling=DynamicNTK(2.0, train_length=8)))
+ROPE = tiny.model(attention=None, position=RoPE(scaling=DynamicNTK(2.0, train_length=8)))
 T5 = tiny.model(attention=None, position=T5Bias(buckets=8, max_distance=12))
 BIASES = (LayerKind(T5.position), LayerKind(Alibi(), window=9))
 
@@ -69,7 +69,7 @@ def mesh_of(*shape: int) -> jax.sharding.Mesh:
 def test_a_split_sequence_goes_around_the_ring(
     shape: tuple[int, ...], length: int, kv_heads: int, rings: bool
 ) -> None:
-    config = tiny.model(attention=None, position=ROTARY.position, kv_heads=kv_heads)
+    config = tiny.model(attention=None, position=ROPE.position, kv_heads=kv_heads)
     operations, output = on(mesh_of(*shape), config, length)
     tiny.assert_close(output, on_one_device(config, length), rtol=1e-5, atol=2e-5)
     assert ('ppermute' in operations) == rings
@@ -97,9 +97,9 @@ def test_entropies_of_all_devices_set_a_temperature() -> None:
 @pytest.mark.parametrize('shape', [(2, 2, 2, 1), (8, 1, 1, 1)])
 def test_a_kernel_runs_on_a_mesh(shape: tuple[int, ...]) -> None:
     """Rows (four, also over eight devices) and heads: the compiler could not divide a kernel."""
-    kernel = tiny.model(attention='pallas_tpu_interpret', position=ROTARY.position)
+    kernel = tiny.model(attention='pallas_tpu_interpret', position=ROPE.position)
     operations, output = on(mesh_of(*shape), kernel, 32)
-    tiny.assert_close(output, on_one_device(ROTARY, 32), rtol=1e-5, atol=2e-5)
+    tiny.assert_close(output, on_one_device(ROPE, 32), rtol=1e-5, atol=2e-5)
     assert 'shard_map' in operations and 'ppermute' not in operations
 
 

@@ -15,7 +15,7 @@ from nope.attention.dropout import dropped
 from nope.model import ModelConfig, apply
 from nope.model.dropout import Place, head_keys, layer_keys, place_keys, row_keys
 from nope.model.shape import ChosenRows
-from nope.positions import NoPE, Position, Rotary, Split
+from nope.positions import NoPE, Position, RoPE, Split
 from nope.training.config import check_whole_sequences
 from nope.variables import abstract_variables
 from tests import tiny
@@ -83,7 +83,7 @@ def test_keys_differ_by_step_row_layer_place_and_head() -> None:
 
 def test_split_heads_have_masks_of_their_own() -> None:
     """As many as there are heads, whichever call of attention they are in."""
-    config = dataclasses.replace(DROPPING, dropout=0.0, position=Split(Rotary(), window=4))
+    config = dataclasses.replace(DROPPING, dropout=0.0, position=Split(RoPE(), window=4))
     assert drawn(traced(config, keys()).jaxpr) == {(B * N // 2, Q, T): 2}
     variables = tiny.variables(config)
     tokens = jnp.asarray(tiny.tokens(B, T))
@@ -92,7 +92,7 @@ def test_split_heads_have_masks_of_their_own() -> None:
     assert np.abs(np.asarray(found[0]) - np.asarray(found[2])).max() > 1e-3
 
 
-@pytest.mark.parametrize('position', [NoPE(), Split(Rotary(), window=4)], ids=str)
+@pytest.mark.parametrize('position', [NoPE(), Split(RoPE(), window=4)], ids=str)
 def test_shape_and_rows_are_of_the_weights_that_nothing_drops(position: Position) -> None:
     config = dataclasses.replace(DROPPING, layers=1, dropout=0.0, position=position)
     variables, tokens = tiny.variables(config), jnp.asarray(tiny.tokens(B, T))

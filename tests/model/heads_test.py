@@ -10,7 +10,7 @@ import pytest
 
 from nope.model import LayerKind, ModelConfig
 from nope.model.lam import LogLength
-from nope.positions import Alibi, ForgetGate, NoPE, Position, Rotary, Split, T5Bias
+from nope.positions import Alibi, ForgetGate, NoPE, Position, RoPE, Split, T5Bias
 from nope.variables import Variables
 from tests import tiny
 from tests.model.context_test import mesh_of, on, on_one_device
@@ -23,8 +23,8 @@ TABLE = T5Bias(buckets=8, max_distance=12)
 SPLITS = {
     'ALiBi': (Split(Alibi()), LayerKind(Alibi())),
     'T5': (Split(TABLE), LayerKind(TABLE)),
-    'rotary': (Split(Rotary()), LayerKind(Rotary())),
-    'rotary, window': (Split(Rotary(), window=4), LayerKind(Rotary(), window=4)),
+    'rope': (Split(RoPE()), LayerKind(RoPE())),
+    'RoPE, window': (Split(RoPE(), window=4), LayerKind(RoPE(), window=4)),
     'window': (Split(NoPE(), window=4), LayerKind(NoPE(), window=4)),
 }
 
@@ -73,7 +73,7 @@ def test_a_window_of_the_layer_bounds_both_kinds() -> None:
 
 def test_lambda_may_act_on_the_heads_without_position_alone() -> None:
     config = tiny.model(
-        pattern=(LayerKind(Split(Alibi())), LayerKind(Rotary())),
+        pattern=(LayerKind(Split(Alibi())), LayerKind(RoPE())),
         lam_layers='nope',
         lam=LogLength(train_length=4),
     )
@@ -95,7 +95,7 @@ def test_lambda_may_act_on_the_heads_without_position_alone() -> None:
 )
 def test_a_share_leaves_whole_heads_of_both_kinds(share: float, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        tiny.model(position=Split(Rotary(), share))
+        tiny.model(position=Split(RoPE(), share))
 
 
 def test_heads_that_share_keys_may_differ_in_their_bias() -> None:
@@ -105,7 +105,7 @@ def test_heads_that_share_keys_may_differ_in_their_bias() -> None:
 
 
 @pytest.mark.parametrize(
-    'position', [Split(Rotary(), window=9), Split(Alibi()), Split(ForgetGate())], ids=str
+    'position', [Split(RoPE(), window=9), Split(Alibi()), Split(ForgetGate())], ids=str
 )
 @pytest.mark.parametrize('shape', [(2, 1, 4, 1), (1, 1, 2, 4)], ids=str)
 def test_a_mesh_that_divides_heads_and_sequence_changes_nothing(
@@ -118,10 +118,10 @@ def test_a_mesh_that_divides_heads_and_sequence_changes_nothing(
 
 def test_descriptions_tell_splits_apart() -> None:
     """Captions and folder names are made from them."""
-    splits = [Split(Alibi()), Split(Alibi(), 0.25), Split(Rotary()), Split(NoPE(), window=4)]
+    splits = [Split(Alibi()), Split(Alibi(), 0.25), Split(RoPE()), Split(NoPE(), window=4)]
     assert [split.describe() for split in splits] == [
         'split ALiBi, 0.5 of heads',
         'split ALiBi, 0.25 of heads',
-        'split rotary, 0.5 of heads',
+        'split RoPE, 0.5 of heads',
         'split local, 0.5 of heads, window 4',
     ]

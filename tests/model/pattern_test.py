@@ -18,13 +18,13 @@ from nope.model.attention import Sequence
 from nope.model.blocks import Block
 from nope.model.layers import Norm
 from nope.model.shape import AskedStats
-from nope.positions import Alibi, NoPE, Position, Rotary, T5Bias
+from nope.positions import Alibi, NoPE, Position, RoPE, T5Bias
 from nope.variables import Variables, lam_of, with_lam
 from tests import tiny
 from tests.model.programs import T, influence, loss_and_gradients, run
 
-ALTERNATING = (LayerKind(Rotary(), window=4), LayerKind(NoPE()))
-THREE = (LayerKind(T5Bias(8, 12)), LayerKind(Alibi(), window=5), LayerKind(Rotary(dims=4)))
+ALTERNATING = (LayerKind(RoPE(), window=4), LayerKind(NoPE()))
+THREE = (LayerKind(T5Bias(8, 12)), LayerKind(Alibi(), window=5), LayerKind(RoPE(dims=4)))
 
 
 def composed(config: ModelConfig, variables: Variables, tokens: jax.Array) -> ModelOutput:
@@ -99,7 +99,7 @@ def test_every_layer_is_of_its_own_kind(
 
 def test_a_pattern_of_one_kind_is_the_model_without_a_pattern() -> None:
     """Bit for bit, and the gradients are the same operations."""
-    kind = LayerKind(Rotary(), window=4)
+    kind = LayerKind(RoPE(), window=4)
     patterned = tiny.model(pattern=(kind,))
     plain = tiny.model(position=kind.position, window=kind.window)
     variables, blocks = tiny.varied_lam(), tiny.tokens(2, T + 1)
@@ -116,20 +116,20 @@ def test_a_pattern_repeats() -> None:
     assert config.kinds == (b, a)
     np.testing.assert_array_equal(config.kind_indices, [0, 1, 0, 0, 1])
     assert config.without_position == (True, False, True, True, False)
-    assert config.describe_position() == 'none + rotary, window 4'
-    assert tiny.model(pattern=(a,)).describe_position() == 'rotary, window 4'
+    assert config.describe_position() == 'none + RoPE, window 4'
+    assert tiny.model(pattern=(a,)).describe_position() == 'RoPE, window 4'
 
 
 def test_another_encoding_takes_the_place_of_those_there_are() -> None:
     """NoPE layers stay so, unless there are no others."""
-    rotary, nope = ALTERNATING
+    rope, nope = ALTERNATING
     changed = tiny.model(pattern=ALTERNATING).with_position(Alibi())
     assert changed == tiny.model(pattern=(LayerKind(Alibi(), window=4), nope))
-    assert tiny.model(position=Rotary()).with_position(Alibi()) == tiny.model(position=Alibi())
+    assert tiny.model(position=RoPE()).with_position(Alibi()) == tiny.model(position=Alibi())
     assert tiny.MODEL.with_position(Alibi()) == tiny.model(position=Alibi())
     windows = (LayerKind(window=4), LayerKind())
-    everywhere = tiny.model(pattern=windows).with_position(Rotary())
-    assert everywhere == tiny.model(pattern=(rotary, LayerKind(Rotary())))
+    everywhere = tiny.model(pattern=windows).with_position(RoPE())
+    assert everywhere == tiny.model(pattern=(rope, LayerKind(RoPE())))
 
 
 # QK-norm
@@ -138,7 +138,7 @@ def test_another_encoding_takes_the_place_of_those_there_are() -> None:
 @pytest.mark.parametrize('unroll', [1, None])
 def test_layers_without_qk_norm_are_those_of_a_model_without_it(unroll: int | None) -> None:
     """Values and gradients; the weights of the norms that such a layer has get none."""
-    pattern = (LayerKind(Rotary()), LayerKind(NoPE(), qk_norm=False))
+    pattern = (LayerKind(RoPE()), LayerKind(NoPE(), qk_norm=False))
     config = tiny.model(layers=3, pattern=pattern, qk_norm=True, unroll=unroll)
     variables, blocks = tiny.varied_lam(config), tiny.tokens(2, T + 1)
     found = with_gradients(modelled, config, variables, blocks)
@@ -150,7 +150,7 @@ def test_layers_without_qk_norm_are_those_of_a_model_without_it(unroll: int | No
         np.testing.assert_array_equal(attention[name]['scale'][1], 0)
         assert np.all(np.abs(attention[name]['scale'][::2]).max(axis=-1) > 1e-6)
     np.testing.assert_array_equal(config.layers_with_qk_norm, [True, False, True])
-    assert config.describe_position() == 'rotary + none, no QK-norm'
+    assert config.describe_position() == 'RoPE + none, no QK-norm'
 
 
 def test_a_kind_that_says_of_qk_norm_what_the_model_says_is_the_same_kind() -> None:
@@ -163,7 +163,7 @@ def test_a_kind_that_says_of_qk_norm_what_the_model_says_is_the_same_kind() -> N
 
 
 @pytest.mark.parametrize(
-    'position', [NoPE(), Rotary(), Alibi(), T5Bias(8, 12)], ids=lambda p: p.describe()
+    'position', [NoPE(), RoPE(), Alibi(), T5Bias(8, 12)], ids=lambda p: p.describe()
 )
 def test_a_layer_sees_its_window_alone(position: Position) -> None:
     """Itself and the three tokens before it."""
@@ -190,8 +190,8 @@ def test_lambda_of_layers_with_positions_is_inert() -> None:
     variables, blocks = tiny.variables(), tiny.tokens(2, T + 1)
     ones, varied = np.ones(4, np.float32), np.array([0.5, 1.3, 1.7, 2.0], np.float32)
 
-    def outputs(rotary: np.ndarray, nope: np.ndarray) -> tuple:
-        return loss_and_gradients(config, with_lam(variables, jnp.stack([rotary, nope])), blocks)
+    def outputs(rope: np.ndarray, nope: np.ndarray) -> tuple:
+        return loss_and_gradients(config, with_lam(variables, jnp.stack([rope, nope])), blocks)
 
     tiny.assert_same(outputs(3 * varied, varied), outputs(ones, varied))
     _, gradients = outputs(varied, varied)

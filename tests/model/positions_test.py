@@ -12,7 +12,7 @@ from nope.positions import (
     Learned,
     NoPE,
     Position,
-    Rotary,
+    RoPE,
     ScaleInvariant,
     Sinusoidal,
     Split,
@@ -23,14 +23,14 @@ from tests.model.programs import T, influence, run
 from tests.positions import cases
 
 ENCODINGS = cases.ENCODINGS | {
-    'partly rotary': Rotary(dims=4, interleaved=True),
-    'dynamic YaRN': Rotary(scaling=cases.SCALINGS['dynamic_yarn']),
-    'LongRoPE': Rotary(scaling=cases.SCALINGS['longrope']),
+    'partly RoPE': RoPE(dims=4, interleaved=True),
+    'dynamic YaRN': RoPE(scaling=cases.SCALINGS['dynamic_yarn']),
+    'LongRoPE': RoPE(scaling=cases.SCALINGS['longrope']),
     'half scale-invariant': Split(ScaleInvariant()),
     'half KERPLE': Split(Kerple()),
     'half T5': Split(T5Bias(8, 12)),
-    'half rotary': Split(Rotary()),
-    'half rotary, window': Split(Rotary(), window=5),
+    'half RoPE': Split(RoPE()),
+    'half RoPE, window': Split(RoPE(), window=5),
 }
 
 
@@ -63,7 +63,7 @@ def test_vectors_are_added_to_the_embeddings(position: Position) -> None:
     tiny.assert_close(found.hidden, added.hidden, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize('position', [Rotary(), Alibi(), T5Bias(8, 12)], ids=lambda p: p.describe())
+@pytest.mark.parametrize('position', [RoPE(), Alibi(), T5Bias(8, 12)], ids=lambda p: p.describe())
 def test_tokens_see_their_own_segment_alone(position: Position) -> None:
     config = tiny.model(position=position)
     variables, tokens = tiny.varied_lam(config), tiny.tokens(2, T)

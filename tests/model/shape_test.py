@@ -12,7 +12,7 @@ import pytest
 from nope.attention import AlibiBias, Bias, Mask, ScaleInvariantBias, attention
 from nope.model import LayerKind, ModelConfig, apply
 from nope.model.shape import shape_of
-from nope.positions import Alibi, ForgetGate, NoPE, Rotary, Split
+from nope.positions import Alibi, ForgetGate, NoPE, RoPE, Split
 from nope.variables import with_uniform_lam
 from tests import tiny
 from tests.model.programs import T, run
@@ -20,7 +20,7 @@ from tests.model.programs import T, run
 SPAN = 4
 MODELS = {
     'none': tiny.model(layers=2),
-    'a kind a layer': tiny.model(pattern=(LayerKind(Rotary(), window=6), LayerKind(Alibi()))),
+    'a kind a layer': tiny.model(pattern=(LayerKind(RoPE(), window=6), LayerKind(Alibi()))),
     'split, window': tiny.model(position=Split(NoPE(), window=3)),
     'forget gates': tiny.model(position=ForgetGate()),
 }

@@ -19,7 +19,7 @@ from nope.positions import (
     ForgetGate,
     Learned,
     NoPE,
-    Rotary,
+    RoPE,
     ScaleInvariant,
     Split,
     T5Bias,
@@ -29,7 +29,7 @@ from tests.model.programs import T, run
 
 RANGE = 5 * T
 MIXED = tiny.model(
-    pattern=(LayerKind(Rotary(), chunk=5), LayerKind(NoPE())), lam=LogPosition(train_length=4)
+    pattern=(LayerKind(RoPE(), chunk=5), LayerKind(NoPE())), lam=LogPosition(train_length=4)
 )
 TOKENS = tiny.tokens(2, T)
 
@@ -81,7 +81,7 @@ def test_positions_are_those_of_exact_integers() -> None:
             np.testing.assert_array_equal(found[0], i * position_range // n)
 
 
-@pytest.mark.parametrize('position', [Rotary(), Learned(RANGE)], ids=lambda p: p.describe())
+@pytest.mark.parametrize('position', [RoPE(), Learned(RANGE)], ids=lambda p: p.describe())
 def test_without_positions_encodings_take_the_spread_ones(position: Any) -> None:
     config = ranged(position=position)
     plain = tiny.model(position=position)
@@ -108,13 +108,13 @@ def test_given_positions_are_for_the_encodings_alone() -> None:
     ('changes', 'message'),
     [
         ({'position': NoPE()}, 'the model has no position encoding'),
-        ({'position': Alibi()}, r'ALiBi does not follow .*; accepted: rotary .* sinusoidal, lear'),
+        ({'position': Alibi()}, r'ALiBi does not follow .*; accepted: RoPE .* sinusoidal, lear'),
         ({'position': T5Bias(8, 12)}, 'T5 bias does not follow'),
         ({'position': ForgetGate()}, 'forget gate does not follow'),
         ({'position': ScaleInvariant()}, 'does not follow given positions alone'),
         ({'position': Split(Alibi())}, 'split ALiBi, 0.5 of heads does not follow'),
-        ({'position': Rotary(scaling=DynamicNTK(2.0, 8))}, 'does not follow given positions'),
-        ({'pattern': (LayerKind(Rotary()), LayerKind(Alibi()))}, 'ALiBi does not follow'),
+        ({'position': RoPE(scaling=DynamicNTK(2.0, 8))}, 'does not follow given positions'),
+        ({'pattern': (LayerKind(RoPE()), LayerKind(Alibi()))}, 'ALiBi does not follow'),
         ({'position': Learned(RANGE - 1)}, 'learned positions end at 59'),
     ],
 )
@@ -124,11 +124,11 @@ def test_encodings_without_free_positions_are_refused(changes: dict, message: st
 
 
 def test_a_model_whose_positions_are_dropped_has_no_range() -> None:
-    assert ranged(position=Rotary()).with_position(NoPE()) == tiny.MODEL
-    assert ranged(position=Split(Rotary())).follows_length
+    assert ranged(position=RoPE()).with_position(NoPE()) == tiny.MODEL
+    assert ranged(position=Split(RoPE())).follows_length
 
 
 def test_positions_that_float32_has_not_are_refused() -> None:
-    assert tiny.model(position=Rotary(), position_range=2**24).position_range == 2**24
+    assert tiny.model(position=RoPE(), position_range=2**24).position_range == 2**24
     with pytest.raises(ValueError, match=r'^position_range is 16777217; accepted: 1 to 16,777'):
-        tiny.model(position=Rotary(), position_range=2**24 + 1)
+        tiny.model(position=RoPE(), position_range=2**24 + 1)

@@ -11,7 +11,7 @@ import pytest
 
 from nope.model import LayerKind, ModelConfig, counts
 from nope.model.lam import entropy_multipliers
-from nope.positions import NoPE, Rotary, Split
+from nope.positions import NoPE, RoPE, Split
 from nope.variables import Variables
 from tests import tiny
 from tests.model.programs import T, influence, loss_and_gradients, run
@@ -103,7 +103,7 @@ def test_a_beta_of_zero_leaves_the_base_model() -> None:
 def test_it_acts_where_lambda_does() -> None:
     """With `lam_layers='nope'` on heads without position alone: others keep their entropies, and
     nothing teaches their weights."""
-    half = tiny.model(layers=1, position=Split(Rotary()), lam_layers='nope', temperature='adaptive')
+    half = tiny.model(layers=1, position=Split(RoPE()), lam_layers='nope', temperature='adaptive')
     variables = tiny.variables(half)
     with_position = ~half.heads_without_position[0]
     assert 0 < with_position.sum() < N
@@ -119,7 +119,7 @@ def test_it_acts_where_lambda_does() -> None:
 
 
 def test_its_weights_and_biases_learn_in_every_layer_and_kind() -> None:
-    kinds = LayerKind(Rotary()), LayerKind(NoPE())
+    kinds = LayerKind(RoPE()), LayerKind(NoPE())
     config = tiny.model(temperature='adaptive', pattern=kinds)
     _, gradients = loss_and_gradients(config, tiny.variables(config), tiny.tokens(2, T + 1))
     temperature = gradients['params']['layers']['attention']['temperature']
@@ -182,7 +182,7 @@ def test_the_entropy_of_each_query_decides_its_temperature() -> None:
 
 
 def test_the_temperature_by_entropy_acts_where_lambda_does_and_has_no_parameters() -> None:
-    kinds = LayerKind(Rotary()), LayerKind(NoPE())
+    kinds = LayerKind(RoPE()), LayerKind(NoPE())
     plain = tiny.model(pattern=kinds, lam_layers='nope')
     variables = tiny.variables(plain)
     found, base = (

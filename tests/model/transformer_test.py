@@ -9,16 +9,16 @@ import pytest
 
 from nope.model import apply
 from nope.model.lam import LogLength
-from nope.positions import DynamicNTK, NoPE, Position, Rotary
+from nope.positions import DynamicNTK, NoPE, Position, RoPE
 from nope.variables import abstract_variables, fresh_variables, lam_of, with_lam
 from tests import tiny
 from tests.model.lam import by_hand
 from tests.model.programs import T, influence, loss_and_gradients, run
 
-ROTARY = Rotary(scaling=DynamicNTK(factor=2.0, train_length=8))
+ROPE = RoPE(scaling=DynamicNTK(factor=2.0, train_length=8))
 
 
-@pytest.mark.parametrize('position', [NoPE(), ROTARY], ids=['none', 'rotary'])
+@pytest.mark.parametrize('position', [NoPE(), ROPE], ids=['none', 'rope'])
 def test_no_output_depends_on_a_later_token(position: Position) -> None:
     """The gradient of output t with respect to the embedding of token s is 0 where s > t.
 
@@ -61,7 +61,7 @@ def test_log_length_is_the_base_model_up_to_the_training_length() -> None:
 
 def test_the_length_given_is_the_one_that_counts() -> None:
     """A prefix run as part of a longer sequence has that sequence's lambda and frequencies."""
-    config = tiny.model(lam=LogLength(train_length=4), position=ROTARY)
+    config = tiny.model(lam=LogLength(train_length=4), position=ROPE)
     variables, tokens = tiny.varied_lam(), tiny.tokens(2, 2 * T)
     whole = run(config, variables, tokens).hidden[:, :T]
     prefix = run(config, variables, tokens[:, :T], length=2.0 * T).hidden
@@ -69,7 +69,7 @@ def test_the_length_given_is_the_one_that_counts() -> None:
     assert np.abs(run(config, variables, tokens[:, :T]).hidden - whole).max() > 1e-3
 
 
-@pytest.mark.parametrize('position', [NoPE(), ROTARY], ids=['none', 'rotary'])
+@pytest.mark.parametrize('position', [NoPE(), ROPE], ids=['none', 'rope'])
 def test_lambda_folds_into_the_query_weights(position: Position) -> None:
     """Bit for bit with powers of two, which no product rounds."""
     config = tiny.model(position=position)

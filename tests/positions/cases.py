@@ -22,7 +22,7 @@ from nope.positions import (
     LongRoPE,
     NoPE,
     Position,
-    Rotary,
+    RoPE,
     Sandwich,
     ScaleInvariant,
     Scaling,
@@ -48,7 +48,7 @@ SCALINGS: dict[str, Scaling] = {
 }
 ENCODINGS: dict[str, Position] = {
     'none': NoPE(),
-    'rotary': Rotary(),
+    'rope': RoPE(),
     'alibi': Alibi(),
     't5': T5Bias(buckets=8, max_distance=12),
     'sinusoidal': Sinusoidal(),

@@ -25,7 +25,7 @@ from nope.positions import (
     LongRoPE,
     NoPE,
     Position,
-    Rotary,
+    RoPE,
     Sandwich,
     ScaleInvariant,
     Sinusoidal,
@@ -47,7 +47,7 @@ def made(train_length: int = 512, **section: Any) -> Position:
 
 
 def scaled(kind: str, **fields: Any) -> Position:
-    return made(kind='rotary', scaling={'kind': kind, **fields})
+    return made(kind='rope', scaling={'kind': kind, **fields})
 
 
 @pytest.mark.parametrize('name', cases.ENCODINGS)
@@ -87,12 +87,12 @@ def test_the_tests_have_one_of_every_kind() -> None:
     ('section', 'expected'),
     [
         ({'kind': 'none'}, NoPE()),
-        ({'kind': 'rotary'}, Rotary(10_000.0)),
+        ({'kind': 'rope'}, RoPE(10_000.0)),
         (
-            {'kind': 'rotary', 'base': 500, 'dims': 16, 'interleaved': True},
-            Rotary(500.0, dims=16, interleaved=True),
+            {'kind': 'rope', 'base': 500, 'dims': 16, 'interleaved': True},
+            RoPE(500.0, dims=16, interleaved=True),
         ),
-        ({'kind': 'rotary', 'share': 0.75}, Rotary(share=0.75)),
+        ({'kind': 'rope', 'share': 0.75}, RoPE(share=0.75)),
         ({'kind': 'alibi'}, Alibi(8.0)),
         ({'kind': 'alibi', 'max_exponent': 4}, Alibi(4.0)),
         ({'kind': 't5'}, T5Bias(32, 128)),
@@ -113,8 +113,8 @@ def test_the_tests_have_one_of_every_kind() -> None:
         ({'kind': 'split', 'local': {'kind': 'alibi'}}, Split(Alibi())),
         ({'kind': 'split', 'local': {'kind': 'forget', 'start': 2}}, Split(ForgetGate(2.0))),
         (
-            {'kind': 'split', 'local': {'kind': 'rotary', 'base': 500}, 'window': 8, 'share': 0.25},
-            Split(Rotary(500.0), 0.25, 8),
+            {'kind': 'split', 'local': {'kind': 'rope', 'base': 500}, 'window': 8, 'share': 0.25},
+            Split(RoPE(500.0), 0.25, 8),
         ),
     ],
 )
@@ -150,19 +150,19 @@ def test_encodings(section: dict[str, Any], expected: Position) -> None:
 )
 def test_rules_of_scaling(section: dict[str, Any], expected: Any) -> None:
     found = scaled(**section)
-    assert found == Rotary(scaling=expected)
-    assert hash(found) == hash(Rotary(scaling=expected))
+    assert found == RoPE(scaling=expected)
+    assert hash(found) == hash(RoPE(scaling=expected))
 
 
 def test_a_whole_number_becomes_the_fields_float() -> None:
     """It would make another identity of the same encoding."""
-    found = made(kind='rotary', base=500, scaling={'kind': 'linear', 'factor': 4})
-    assert isinstance(found, Rotary) and isinstance(found.scaling, Linear)
+    found = made(kind='rope', base=500, scaling={'kind': 'linear', 'factor': 4})
+    assert isinstance(found, RoPE) and isinstance(found.scaling, Linear)
     assert isinstance(found.base, float) and isinstance(found.scaling.factor, float)
 
 
 def test_the_section_is_left_as_it_was() -> None:
-    section = {'kind': 'rotary', 'scaling': {'kind': 'yarn', 'factor': 2.0}}
+    section = {'kind': 'rope', 'scaling': {'kind': 'yarn', 'factor': 2.0}}
     before = copy.deepcopy(section)
     from_section(section, 512, FIELD)
     assert section == before
@@ -171,9 +171,9 @@ def test_the_section_is_left_as_it_was() -> None:
 @pytest.mark.parametrize(
     ('section', 'message'),
     [
-        ({}, r'position\.kind is None; accepted: none, rotary, alibi, t5, sin.*, learn'),
-        ({'kind': 'rope'}, r"runs\.a\.model\.position\.kind is 'rope'; accepted: none, rotary"),
-        ({'kind': ['none']}, r"position\.kind is \['none'\]; accepted: none, rotary"),
+        ({}, r'position\.kind is None; accepted: none, rope, alibi, t5, sin.*, learn'),
+        ({'kind': 'sine'}, r"runs\.a\.model\.position\.kind is 'sine'; accepted: none, rope"),
+        ({'kind': ['none']}, r"position\.kind is \['none'\]; accepted: none, rope"),
         ({'kind': 'none', 'base': 1.0}, r'position\.base is unknown for NoPE; accepted: kind$'),
         ({'kind': 'alibi', 'slope': 1}, r'position\.slope is unknown .*: kind, max_exponent'),
         ({'kind': 't5', 'scaling': {'kind': 'none'}}, r'position\.scaling is unknown for T5Bias'),
@@ -184,7 +184,7 @@ def test_the_section_is_left_as_it_was() -> None:
         ({'kind': 'alibi', 'max_exponent': True}, r'max_exponent is True; accepted is float'),
         ({'kind': 'alibi', 'max_exponent': None}, r'max_exponent is None; accepted is float'),
         ({'kind': 'sinusoidal', 'layout': 1}, r'position\.layout is 1; accepted is str'),
-        ({'kind': 'rotary', 'interleaved': 1}, r'position\.interleaved is 1; accepted is bool'),
+        ({'kind': 'rope', 'interleaved': 1}, r'position\.interleaved is 1; accepted is bool'),
         *(
             ({'kind': 'alibi', 'max_exponent': value}, r'max_exponent is .*; accepted: above 0, be')
             for value in (0.0, -1.0, 1000.0, math.nan, math.inf)
@@ -194,11 +194,11 @@ def test_the_section_is_left_as_it_was() -> None:
         ({'kind': 'sinusoidal', 'base': 0}, r'position\.base is 0.0; it must be finite and above'),
         ({'kind': 't5', 'buckets': 1}, r'position\.buckets is 1; it must be at least 2'),
         ({'kind': 't5', 'max_distance': 16}, r'max_distance is 16; it must be above half of buck'),
-        ({'kind': 'rotary', 'base': -1}, r'position\.base is -1.0; it must be finite and above 0'),
-        ({'kind': 'rotary', 'dims': -2}, r'position\.dims is -2; accepted: an even number from 4'),
-        ({'kind': 'rotary', 'dims': 0}, r'position\.dims is 0; accepted: .*, or None for all'),
-        ({'kind': 'rotary', 'share': 0}, r'position\.share is 0.0; accepted: above 0, at most 1'),
-        ({'kind': 'rotary', 'share': 1.01}, r'position\.share is 1.01; accepted: above 0, at m'),
+        ({'kind': 'rope', 'base': -1}, r'position\.base is -1.0; it must be finite and above 0'),
+        ({'kind': 'rope', 'dims': -2}, r'position\.dims is -2; accepted: an even number from 4'),
+        ({'kind': 'rope', 'dims': 0}, r'position\.dims is 0; accepted: .*, or None for all'),
+        ({'kind': 'rope', 'share': 0}, r'position\.share is 0.0; accepted: above 0, at most 1'),
+        ({'kind': 'rope', 'share': 1.01}, r'position\.share is 1.01; accepted: above 0, at m'),
         ({'kind': 'scale_invariant', 'tau': 0}, r'position\.tau is 0.0; it must be finite and'),
         ({'kind': 'scale_invariant', 'share': -1}, r'position\.share is -1.0; accepted: 0 to 1'),
         ({'kind': 'scale_invariant', 'base': 0}, r'position\.base is 0.0; it must be finite'),
@@ -216,7 +216,7 @@ def test_the_section_is_left_as_it_was() -> None:
         ),
         ({'kind': 'split', 'local': {'kind': 'alibi'}, 'share': 1}, r'share is 1.0; accepted: ab'),
         ({'kind': 'split', 'local': {'kind': 'alibi'}, 'window': 0}, r'window is 0; accepted: 1 t'),
-        ({'kind': 'rotary', 'scaling': 'yarn'}, r"position\.scaling is 'yarn'; .*'kind': NAME"),
+        ({'kind': 'rope', 'scaling': 'yarn'}, r"position\.scaling is 'yarn'; .*'kind': NAME"),
     ],
 )
 def test_errors_name_the_field_and_what_is_accepted(section: dict[str, Any], message: str) -> None:
@@ -227,7 +227,7 @@ def test_errors_name_the_field_and_what_is_accepted(section: dict[str, Any], mes
 BY_PARTS = {'kind': 'by_parts', 'factor': 2.0}
 
 
-@pytest.mark.parametrize('section', ['rotary', None, [('kind', 'none')]])
+@pytest.mark.parametrize('section', ['rope', None, [('kind', 'none')]])
 def test_a_section_is_a_mapping(section: Any) -> None:
     with pytest.raises(ValueError, match=r"^runs\.a\.model\.position is .*; .* {'kind': NAME, "):
         from_section(section, 512, FIELD)
@@ -279,7 +279,7 @@ def test_values_are_frozen_and_hashable(value: Any) -> None:
 
 def test_descriptions_tell_them_apart() -> None:
     """The kind comes first, then ', ': folders are named by it."""
-    rotary = [Rotary(scaling=scaling) for scaling in cases.SCALINGS.values()]
-    described = [p.describe() for p in [*cases.ENCODINGS.values(), *rotary[1:]]]
+    rope = [RoPE(scaling=scaling) for scaling in cases.SCALINGS.values()]
+    described = [p.describe() for p in [*cases.ENCODINGS.values(), *rope[1:]]]
     assert len(set(described)) == len(described)
-    assert {p.describe().split(',')[0] for p in rotary} == {'rotary'}
+    assert {p.describe().split(',')[0] for p in rope} == {'RoPE'}

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from nope.attention.bias import as_array, factors_as_array
-from nope.positions import Rotary, ScaleInvariant
+from nope.positions import RoPE, ScaleInvariant
 from tests.positions import cases
 
 T, H = 32, 8
@@ -44,7 +44,7 @@ def test_ranges_that_grow_by_a_factor_weigh_the_same() -> None:
 def test_the_fastest_pairs_turn() -> None:
     x_BTNH = cases.normal(0, 1, T, 2, H)
     found = cases.encode(ScaleInvariant(share=0.5, base=500.0), x_BTNH, x_BTNH, POSITIONS_BT, T)
-    wanted = cases.encode(Rotary(500.0, share=0.5), x_BTNH, x_BTNH, POSITIONS_BT, T)
+    wanted = cases.encode(RoPE(500.0, share=0.5), x_BTNH, x_BTNH, POSITIONS_BT, T)
     np.testing.assert_array_equal(found[0], wanted[0])
     still, _ = cases.encode(ScaleInvariant(share=0.0), x_BTNH, x_BTNH, POSITIONS_BT, T)
     np.testing.assert_array_equal(still, x_BTNH)

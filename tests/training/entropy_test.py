@@ -12,7 +12,7 @@ import pytest
 
 from nope.data import Batch
 from nope.model.lam import LogLength
-from nope.positions import Rotary, Split
+from nope.positions import RoPE, Split
 from nope.training.entropy import entropy_gap
 from nope.training.optim import OptimizerConfig
 from nope.training.state import fresh_state
@@ -60,7 +60,7 @@ def test_the_loss_is_the_squared_difference_of_each_head() -> None:
 
 
 def test_heads_in_which_lambda_does_not_act_do_not_count() -> None:
-    config = dataclasses.replace(CONFIG, position=Split(Rotary()), lam_layers='nope')
+    config = dataclasses.replace(CONFIG, position=Split(RoPE()), lam_layers='nope')
     found, gradient = gap(config, SHARP)
     gap_LN = late(config, SHARP, L) - late(config, SHARP, N)
     acts_LN = config.heads_without_position

@@ -13,7 +13,7 @@ import pytest
 from nope.data import Batch
 from nope.losses import token_loss
 from nope.model import Transformer
-from nope.positions import Learned, NoPE, Position, Rotary
+from nope.positions import Learned, NoPE, Position, RoPE
 from nope.training.optim import OptimizerConfig
 from nope.training.state import TrainState, fresh_state
 from nope.training.step import Metrics, Step, batch_loss, make_step
@@ -153,7 +153,7 @@ def test_the_weighted_loss_and_its_gradient_are_those_of_the_definition() -> Non
 
 @pytest.mark.parametrize(
     'position',
-    [*(pytest.param(x, marks=pytest.mark.slow) for x in (NoPE(), Learned(T))), Rotary()],
+    [*(pytest.param(x, marks=pytest.mark.slow) for x in (NoPE(), Learned(T))), RoPE()],
     ids=lambda p: type(p).__name__,
 )
 def test_documents_apart_are_documents_in_passes_of_their_own(position: Position) -> None:

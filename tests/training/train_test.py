@@ -16,7 +16,7 @@ from nope.checkpoints.manager import Checkpoints, Restored
 from nope.data import Batch
 from nope.model import LayerKind, counts
 from nope.model.lam import LogLength
-from nope.positions import Rotary
+from nope.positions import RoPE
 from nope.sharding import MeshConfig, make_mesh
 from nope.training import metrics, reporting
 from nope.training.config import Compute, Earlier, TrainConfig, check_mesh, check_segments
@@ -123,9 +123,9 @@ def test_a_resumed_run_is_bitwise_the_uninterrupted_one(
 def test_a_run_that_drops_its_rotation_resumes_bitwise_on_both_sides(
     tmp_path: pathlib.Path,
 ) -> None:
-    """Up to that step it is the rotary run, bit for bit, and its checkpoint stays."""
-    rotary = dataclasses.replace(MODEL, position=Rotary())
-    earlier = Earlier(rotary, 3)
+    """Up to that step it is the RoPE run, bit for bit, and its checkpoint stays."""
+    rope = dataclasses.replace(MODEL, position=RoPE())
+    earlier = Earlier(rope, 3)
     sparse = dataclasses.replace(COMPUTE, checkpoint_every=100, keep=1)
     options: dict[str, Any] = {'earlier': earlier, 'compute': sparse}
     run(tmp_path / 'whole', PRETRAIN, **options)
@@ -138,13 +138,13 @@ def test_a_run_that_drops_its_rotation_resumes_bitwise_on_both_sides(
         tiny.assert_same(found.arrays, expected.arrays)
         assert logged(folder) == logged(tmp_path / 'whole')
     with pytest.raises(Interrupted):
-        run(tmp_path / 'rotary', PRETRAIN, stop_after=3, earlier=Earlier(rotary, 6))
-    at_drop = final(tmp_path / 'rotary', PRETRAIN)
+        run(tmp_path / 'rope', PRETRAIN, stop_after=3, earlier=Earlier(rope, 6))
+    at_drop = final(tmp_path / 'rope', PRETRAIN)
     with Checkpoints(tmp_path / 'whole' / 'checkpoints', {'seed': 0}) as checkpoints:
         assert checkpoints.steps() == [3, 6]
         tiny.assert_same(checkpoints.read(at_drop.arrays, 3), at_drop.arrays)
-    run(tmp_path / 'rotary', PRETRAIN, earlier=Earlier(rotary, 6))
-    kept, dropped = (final(tmp_path / f, PRETRAIN).arrays['params'] for f in ('rotary', 'whole'))
+    run(tmp_path / 'rope', PRETRAIN, earlier=Earlier(rope, 6))
+    kept, dropped = (final(tmp_path / f, PRETRAIN).arrays['params'] for f in ('rope', 'whole'))
     assert np.any(np.asarray(kept['embedding']) != np.asarray(dropped['embedding']))
 
 

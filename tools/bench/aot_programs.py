@@ -17,7 +17,7 @@ from experiments.build import Experiment, build
 from experiments.programs import Continuing, Program, Step
 from nope.evals import longbench
 from nope.evals.generation import Options
-from nope.positions import Rotary, Unscaled
+from nope.positions import RoPE, Unscaled
 
 # Numbers of an optimizer that change no shape and no operation.
 SCHEDULE: dict[str, Any] = {
@@ -94,7 +94,7 @@ def longest(programs: Mapping[tuple[Program, Mesh], str]) -> dict[tuple[Program,
     for program, mesh in programs:
         changes: dict[str, Any] = {'length': 0, 'batch': 0}
         position, scaling = program.model.position, None
-        if isinstance(position, Rotary):
+        if isinstance(position, RoPE):
             scaling = type(position.scaling)
             unscaled = dataclasses.replace(position, scaling=Unscaled())
             changes['model'] = dataclasses.replace(program.model, position=unscaled)

@@ -31,13 +31,13 @@ import jax
 import jax.numpy as jnp
 
 from nope import sharding
-from nope.positions import Rotary
+from nope.positions import RoPE
 from nope.variables import fresh_variables
 from tools.bench import harness
 from tools.bench.eval_cases import QUICK, Comparison, Sizes, Subject, cases
 from tools.bench.shapes import MIDDLE
 
-MODEL = dataclasses.replace(MIDDLE, position=Rotary(), unroll=1)
+MODEL = dataclasses.replace(MIDDLE, position=RoPE(), unroll=1)
 MATRIX = 8192, 4096  # numbers that a matrix-vector product reads: more than caches hold
 COSTS = ('seconds', 'first_seconds', 'ms_per_token')
 Timers = Mapping[str, Callable[[], float]]

@@ -1,6 +1,6 @@
 """Cost of a position encoding: seconds and bytes of a training step and of an evaluation pass.
 
-    python -m tools.bench positions [--only=rotary --only=t5] [--length=256] [--batch=8]
+    python -m tools.bench positions [--only=RoPE --only=t5] [--length=256] [--batch=8]
         [--seconds=120]
 
 One JSON line for each encoding of the registry, on a model of 4 layers and width 128. Encodings

@@ -14,7 +14,7 @@ from experiments.figures.claims.verdict import ABOVE, BELOW, Bound
 from experiments.figures.read.length_group import Group
 from experiments.figures.roles import Roles, Shape, Undecided
 
-NOPE, ALIBI, ROTARY = ENCODINGS = ('code_nope', 'code_alibi', 'code_rotary')
+NOPE, ALIBI, ROPE = ENCODINGS = ('code_nope', 'code_alibi', 'code_rope')
 # Groups of one encoding each, one for each range of document lengths.
 ROLES: Mapping[str, Shape] = dict.fromkeys(ENCODINGS, Shape.SEVERAL)
 NEAR = 0.02  # of a multiple of L, by which the length that is measured may differ
@@ -64,9 +64,9 @@ RULES: tuple[Rule[Groups], ...] = (
         ENCODINGS,
     ),
     Rule(
-        'rotary_code_fails_at_once',
-        f'{_MEANS}: rise from that at L to that at 1.37 L with rotary',
-        _rise(ROTARY, 1.37, ABOVE, 'nats', 'rise over L, rotary at 1.37 L'),
+        'rope_code_fails_at_once',
+        f'{_MEANS}: rise from that at L to that at 1.37 L with RoPE',
+        _rise(ROPE, 1.37, ABOVE, 'nats', 'rise over L, RoPE at 1.37 L'),
         ENCODINGS,
     ),
     Rule(

@@ -17,7 +17,7 @@ from experiments.figures.read.encoding_tasks.scores import Score
 from experiments.figures.roles import Undecided
 
 NOPE, APE = 'NoPE', 'APE'
-ORDER = ('NoPE', 'T5', 'ALiBi', 'Rotary', 'APE')
+ORDER = ('NoPE', 'T5', 'ALiBi', 'RoPE', 'APE')
 COPYING = 'rsc'
 # Of cmc every encoding has 0.89 to 0.90 inside L (released results).
 SOLVED = ('rsc', 'rsc2x', 'rdc', 'cmc2x', 'mc', 'mc2x', 'mcrv')

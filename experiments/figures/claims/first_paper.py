@@ -24,7 +24,7 @@ CLAIMS = (
         number=2,
         # An onset is about the paper's within the factor by which two bends agree.
         thresholds={'factor': 1.25},
-        numbers={'base': 1.2, 'rotary': 1.1},
+        numbers={'base': 1.2, 'rope': 1.1},
     ),
     Claim(
         'bends_meet',
@@ -280,7 +280,7 @@ CLAIMS = (
         thresholds={'points': 0.25},
     ),
     Claim(
-        'rotary_passkey_fails',
+        'rope_passkey_fails',
         'Passkey of RoPE fails at once',
         'at once',
         'Passkey retrieval of RoPE fails at once beyond the training length (Figure 6).',

@@ -14,8 +14,8 @@ from experiments.figures.read.frontier_point import FrontierPoint
 from experiments.figures.roles import Roles, Shape, Undecided
 
 # A model with split heads from its first step on, and one whose heads were split afterwards.
-SPLIT, RETROFIT, ROTARY = 'split', 'retrofit', 'rotary'
-ROLES: Mapping[str, Shape] = dict.fromkeys((SPLIT, RETROFIT, ROTARY), Shape.ONE)
+SPLIT, RETROFIT, ROPE = 'split', 'retrofit', 'rope'
+ROLES: Mapping[str, Shape] = dict.fromkeys((SPLIT, RETROFIT, ROPE), Shape.ONE)
 
 Points = Roles[FrontierPoint]
 
@@ -41,14 +41,14 @@ def _keeps_loss(claim: str, role: str) -> Rule[Points]:
 def _in_domain(claim: str, role: str) -> Rule[Points]:
     return Rule(
         claim,
-        'Mean loss of windows of L less that of the rotary model',
+        'Mean loss of windows of L less that of the RoPE model',
         Every(
-            lambda points: {'': points[role].x - points[ROTARY].x},
+            lambda points: {'': points[role].x - points[ROPE].x},
             Bound(AT_MOST, 'nats'),
-            'split - rotary at L',
+            'split - RoPE at L',
             alone=True,
         ),
-        (role, ROTARY),
+        (role, ROPE),
     )
 
 

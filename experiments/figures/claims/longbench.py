@@ -8,7 +8,7 @@ import numpy as np
 
 from experiments.figures.claims.decide import Every, Rule
 from experiments.figures.claims.headline import apart
-from experiments.figures.claims.scores import BASE, ROTARY, mean
+from experiments.figures.claims.scores import BASE, ROPE, mean
 from experiments.figures.claims.verdict import ABOVE, Bound
 from experiments.figures.read.tables.score_row import ScoreRow
 from experiments.figures.roles import Roles, Shape, Undecided
@@ -16,7 +16,7 @@ from experiments.figures.roles import Roles, Shape, Undecided
 HEADSCALE = 'headscale'
 ROLES: Mapping[str, Shape] = {
     BASE: Shape.ONE,
-    ROTARY: Shape.ONE,
+    ROPE: Shape.ONE,
     HEADSCALE: Shape.BY_MULTIPLE,  # of the length of its search
 }
 
@@ -39,12 +39,12 @@ RULES: tuple[Rule[Roles[ScoreRow]], ...] = (
         'longbench_nope',
         'Mean of NoPE less that of RoPE',
         Every(
-            lambda roles: {'': apart(mean(roles[BASE]), mean(roles[ROTARY]))},
+            lambda roles: {'': apart(mean(roles[BASE]), mean(roles[ROPE]))},
             Bound(ABOVE, 0, 'points'),
             'NoPE - RoPE, mean of 16 tasks',
             'points',
         ),
-        (BASE, ROTARY),
+        (BASE, ROPE),
     ),
     Rule(
         'longbench_shortest',

@@ -40,7 +40,7 @@ CLAIMS = (
         'yarn_temperature_extends',
         "YaRN's temperature extends",
         'YaRN (arXiv 2309.00071): logits multiplied by (1 + 0.1 ln(n/L))^2 lower the loss of an '
-        'extended model at every position of the longer window. Said of rotary models.',
+        'extended model at every position of the longer window. Said of RoPE models.',
     ),
     _law(
         'info_scale_extends',
@@ -67,7 +67,7 @@ CLAIMS = (
         'swan_extends',
         "SWAN-GPT's law extends",
         'SWAN-GPT (arXiv 2504.08719): ln(a + i) / ln a at inference extends layers without '
-        'position beyond L. Said of models whose other layers are rotary with a window.',
+        'position beyond L. Said of models whose other layers are RoPE with a window.',
     ),
     _law(
         'entropy_extends',

@@ -16,12 +16,12 @@ from experiments.figures.read.passkey_panel import PasskeyPanel
 from experiments.figures.roles import Roles, Shape, Undecided
 
 FULL, NO_BOUND, NO_INIT, NOPE = 'full', 'no_bound', 'no_init', 'nope'
-ROTARY, ALIBI = 'rotary', 'alibi'
+ROPE, ALIBI = 'rope', 'alibi'
 ABLATED: Mapping[str, Shape] = {FULL: Shape.ONE, NO_BOUND: Shape.ONE, NO_INIT: Shape.ONE}
 ROLES: Mapping[str, Shape] = {
     **ABLATED,
     NOPE: Shape.SEVERAL,  # models without position encoding, ablations aside
-    ROTARY: Shape.ONE,  # as it was trained
+    ROPE: Shape.ONE,  # as it was trained
     ALIBI: Shape.SEVERAL,
 }
 
@@ -97,8 +97,8 @@ def _from_printed(roles: Panels) -> dict[str, np.ndarray]:
     return away
 
 
-def _rotary_beyond(roles: Panels) -> dict[str, np.ndarray]:
-    panel, first = roles[ROTARY], CLAIMS['rotary_passkey_fails'].thresholds['windows']
+def _rope_beyond(roles: Panels) -> dict[str, np.ndarray]:
+    panel, first = roles[ROPE], CLAIMS['rope_passkey_fails'].thresholds['windows']
     _works_inside(panel)
     # A multiple of L such as 1.1 is not exact in binary.
     beyond = panel.lengths >= first * panel.train_length - 1e-6
@@ -188,12 +188,12 @@ RULES: tuple[Rule[Panels], ...] = (
         (NOPE,),
     ),
     Rule(
-        'rotary_passkey_fails',
-        f'Keys repeated by the rotary model as trained, which repeats at least {100 * LEAST:g} % '
+        'rope_passkey_fails',
+        f'Keys repeated by the RoPE model as trained, which repeats at least {100 * LEAST:g} % '
         'inside L, at every length from '
-        f'{CLAIMS["rotary_passkey_fails"].thresholds["windows"]:g} L on',
-        Every(_rotary_beyond, Bound(BELOW, 'percent'), 'most keys repeated', '%'),
-        (ROTARY,),
+        f'{CLAIMS["rope_passkey_fails"].thresholds["windows"]:g} L on',
+        Every(_rope_beyond, Bound(BELOW, 'percent'), 'most keys repeated', '%'),
+        (ROPE,),
     ),
     Rule(
         'alibi_passkey_fails',

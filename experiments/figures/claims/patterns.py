@@ -12,7 +12,7 @@ from experiments.figures.claims.verdict import ABOVE, BELOW, Bound
 from experiments.figures.read.pattern_distances import Distances
 from experiments.figures.roles import Undecided
 
-NEAR, FAR = ('T5', 'ALiBi'), ('Rotary', 'APE')
+NEAR, FAR = ('T5', 'ALiBi'), ('RoPE', 'APE')
 PAIRED = 3  # seeds from which pairs of a seed and the next one are different pairs
 
 
@@ -45,7 +45,7 @@ def _nearest(shown: ShownPatterns) -> list[tuple[str, str]]:
     others = [name for name in ('ALiBi', *FAR) if shown.has(name)]
     shown.by_seed('T5')
     if len(others) < 2:
-        raise Undecided('fewer than two of ALiBi, Rotary and APE were measured')
+        raise Undecided('fewer than two of ALiBi, RoPE and APE were measured')
     return [(name, 'T5') for name in others]
 
 
@@ -80,13 +80,13 @@ _DISTANCES = (
 RULES: tuple[Rule[ShownPatterns], ...] = (
     Rule(
         'nope_attends_like_t5',
-        f"{_DISTANCES}that of each of ALiBi, Rotary and APE that is shown, two at least, over T5's",
+        f"{_DISTANCES}that of each of ALiBi, RoPE and APE that is shown, two at least, over T5's",
         _ratios(_nearest),
         ('T5', 'ALiBi', *FAR),
     ),
     Rule(
-        'nope_attends_unlike_rotary',
-        f'{_DISTANCES}those of Rotary and APE over those of T5 and ALiBi',
+        'nope_attends_unlike_rope',
+        f'{_DISTANCES}those of RoPE and APE over those of T5 and ALiBi',
         _ratios(_farthest),
         (*NEAR, *FAR),
     ),

@@ -15,11 +15,11 @@ from experiments.figures.claims.verdict import ABOVE, BELOW, NEAR, RULE, Bound, 
 from experiments.figures.read.tables.perplexity_rows import PerplexityRow
 from experiments.figures.roles import Roles, Shape, Undecided
 
-BASE, ROTARY, NTK, YARN = 'base', 'rotary', 'ntk', 'yarn'
+BASE, ROPE, NTK, YARN = 'base', 'rope', 'ntk', 'yarn'
 UNIFORM, HEADSCALE = 'uniform', 'headscale'
 ROLES: Mapping[str, Shape] = {
     BASE: Shape.ONE,
-    ROTARY: Shape.ONE,
+    ROPE: Shape.ONE,
     NTK: Shape.ONE,
     YARN: Shape.ONE,
     UNIFORM: Shape.BY_MULTIPLE,  # of the length that the multiplier is for
@@ -66,7 +66,7 @@ Losses = dict[str, np.ndarray]
 
 
 def _parity(shown: ShownPerplexity) -> Losses:
-    return shown.less(shown.roles[BASE], shown.roles[ROTARY], 1)
+    return shown.less(shown.roles[BASE], shown.roles[ROPE], 1)
 
 
 def _uniform_hurts(shown: ShownPerplexity) -> Losses:
@@ -147,7 +147,7 @@ RULES: tuple[Rule[ShownPerplexity], ...] = (
         'parity',
         'Loss of NoPE less that of RoPE in windows of L, on every corpus',
         Every(_parity, Bound(NEAR, 'nats'), 'NoPE - RoPE at L', each=True),
-        (BASE, ROTARY),
+        (BASE, ROPE),
     ),
     Rule(
         'uniform_hurts',

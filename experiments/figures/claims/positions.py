@@ -17,16 +17,16 @@ from experiments.figures.read.position_curve import SENSITIVITY, THRESHOLD, Posi
 from experiments.figures.roles import Roles, Shape, Undecided
 
 BASE, UNIFORM, HEADSCALE = 'base', 'uniform', 'headscale'
-ROTARY, ROTARY_UNIFORM, NTK = 'rotary', 'rotary_uniform', 'ntk'
+ROPE, ROPE_UNIFORM, NTK = 'rope', 'rope_uniform', 'ntk'
 ROLES: Mapping[str, Shape] = {
     BASE: Shape.ONE,  # NoPE as it was trained
     UNIFORM: Shape.SEVERAL,  # NoPE with one multiplier for all heads
     HEADSCALE: Shape.BY_MULTIPLE,  # NoPE with multipliers searched at a multiple of L
-    ROTARY: Shape.ONE,  # as it was trained
-    ROTARY_UNIFORM: Shape.SEVERAL,
-    NTK: Shape.ONE,  # rotary with dynamic NTK
+    ROPE: Shape.ONE,  # as it was trained
+    ROPE_UNIFORM: Shape.SEVERAL,
+    NTK: Shape.ONE,  # RoPE with dynamic NTK
 }
-NAMES: Mapping[str, str] = {BASE: 'NoPE', ROTARY: 'RoPE', NTK: 'RoPE-NTK'}
+NAMES: Mapping[str, str] = {BASE: 'NoPE', ROPE: 'RoPE', NTK: 'RoPE-NTK'}
 
 Curves = Roles[PositionCurve]
 
@@ -78,7 +78,7 @@ def _onset(roles: Curves) -> Measured:
     def near_printed(threshold: float, beside: PositionCurve | None) -> bool:
         onsets = {r: _or_inf(c.loss_bend(threshold, beside=beside)) for r, c in as_trained.items()}
         near = all(1 / FACTOR <= o / ONSETS[role] <= FACTOR for role, o in onsets.items())
-        return near and (len(onsets) < 2 or onsets[BASE] > onsets[ROTARY])
+        return near and (len(onsets) < 2 or onsets[BASE] > onsets[ROPE])
 
     def as_printed(threshold: float) -> bool | None:
         alone, beside = (near_printed(threshold, x) for x in (None, extended))
@@ -131,7 +131,7 @@ def _bends_move(roles: Curves) -> Measured:
     parts: list[tuple[PositionCurve, Sequence[PositionCurve], bool]] = []
     lacking: list[str] = []
     numbers: Numbers = ()
-    for as_trained, scaled, moves in ((BASE, UNIFORM, True), (ROTARY, ROTARY_UNIFORM, False)):
+    for as_trained, scaled, moves in ((BASE, UNIFORM, True), (ROPE, ROPE_UNIFORM, False)):
         try:
             base, curves = roles[as_trained], _sharpened(roles, scaled)
         except Undecided as reason:
@@ -171,10 +171,10 @@ def _ranges(roles: Curves) -> Measured:
 
 
 def _as_trained(roles: Curves, or_else: str | None = None) -> dict[str, PositionCurve]:
-    """NoPE and rotary by role, those that are drawn. Undecided where neither is, nor `or_else`."""
-    found = {role: curve for role in (BASE, ROTARY) if (curve := roles.get(role))}
+    """NoPE and RoPE by role, those that are drawn. Undecided where neither is, nor `or_else`."""
+    found = {role: curve for role in (BASE, ROPE) if (curve := roles.get(role))}
     if not found and not (or_else and roles.get(or_else)):
-        wanted = [repr(role) for role in (BASE, ROTARY, or_else) if role]
+        wanted = [repr(role) for role in (BASE, ROPE, or_else) if role]
         raise Undecided(f'no curve has one of the roles {", ".join(wanted)}')
     return found
 
@@ -239,12 +239,12 @@ RULES: tuple[Rule[Curves], ...] = (
         'parity',
         'Mean loss over (L/2, L] of NoPE less that of RoPE',
         Every(
-            _less(lambda roles: (roles[BASE], roles[ROTARY]), 0.5, 1),
+            _less(lambda roles: (roles[BASE], roles[ROPE]), 0.5, 1),
             Bound(NEAR, 'nats'),
             'NoPE - RoPE',
             alone=True,
         ),
-        (BASE, ROTARY),
+        (BASE, ROPE),
     ),
     Rule(
         'onset',

@@ -12,8 +12,8 @@ from experiments.figures.claims.verdict import NEAR, Bound
 from experiments.figures.read.tables.score_row import AVERAGE, ScoreRow
 from experiments.figures.roles import Roles, Shape
 
-BASE, ROTARY = 'base', 'rotary'
-ROLES: Mapping[str, Shape] = {BASE: Shape.ONE, ROTARY: Shape.ONE}
+BASE, ROPE = 'base', 'rope'
+ROLES: Mapping[str, Shape] = {BASE: Shape.ONE, ROPE: Shape.ONE}
 
 
 def mean(row: ScoreRow) -> np.ndarray:
@@ -27,11 +27,11 @@ RULES: tuple[Rule[Roles[ScoreRow]], ...] = (
         'parity',
         'Mean of the seven scores of NoPE less that of RoPE',
         Every(
-            lambda roles: {'': apart(mean(roles[BASE]), mean(roles[ROTARY]))},
+            lambda roles: {'': apart(mean(roles[BASE]), mean(roles[ROPE]))},
             Bound(NEAR, 'points'),
             'NoPE - RoPE, mean of seven tasks',
             'points',
         ),
-        (BASE, ROTARY),
+        (BASE, ROPE),
     ),
 )

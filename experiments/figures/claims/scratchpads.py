@@ -17,7 +17,7 @@ from experiments.figures.read.scratchpads.bars import Bars
 from experiments.figures.roles import Undecided
 
 ADDITION = 'addition'
-LEADING, TRAILING = ('NoPE', 'T5'), ('ALiBi', 'APE', 'Rotary')
+LEADING, TRAILING = ('NoPE', 'T5'), ('ALiBi', 'APE', 'RoPE')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,7 +126,7 @@ RULES: tuple[Rule[ShownFormats], ...] = (
     Rule(
         'padded_encodings',
         'Accuracy beyond L on addition with a full scratchpad, of NoPE and of T5 less that of '
-        'ALiBi, APE and Rotary',
+        'ALiBi, APE and RoPE',
         _beyond(_lead, Bound(ABOVE, 0, 'points')),
     ),
 )

@@ -11,7 +11,7 @@ CLAIMS = (
         'NoPE ranks first on tasks',
         'rank 0.69; T5 0.55',
         'Of the five encodings NoPE generalises best: mean reciprocal rank over 17 tasks and 3 '
-        'seeds 0.69; T5 0.55, ALiBi 0.50, Rotary 0.33, APE 0.22 (Figure 1).',
+        'seeds 0.69; T5 0.55, ALiBi 0.50, RoPE 0.33, APE 0.22 (Figure 1).',
         # Between ranks 4 and 5 lie 0.05.
         thresholds={'rank': 0.02},
     ),
@@ -19,7 +19,7 @@ CLAIMS = (
         'encodings_rank_in_order',
         'NoPE, T5, ALiBi, RoPE, sinusoidal',
         '0.69 0.55 0.50 0.33 0.22',
-        'The order of the encodings is NoPE, T5, ALiBi, Rotary, APE: mean reciprocal ranks '
+        'The order of the encodings is NoPE, T5, ALiBi, RoPE, APE: mean reciprocal ranks '
         '0.69, 0.55, 0.50, 0.33 and 0.22 (Figure 1).',
         thresholds={'rank': 0.02},
     ),
@@ -27,7 +27,7 @@ CLAIMS = (
         'sinusoidal_ranks_last',
         'Sinusoidal ranks last on tasks',
         'rank 0.22',
-        'APE generalises worst: mean reciprocal rank 0.22, below 0.33 of Rotary (Figure 1).',
+        'APE generalises worst: mean reciprocal rank 0.22, below 0.33 of RoPE (Figure 1).',
         thresholds={'rank': 0.02},
     ),
     Claim(
@@ -35,7 +35,7 @@ CLAIMS = (
         'NoPE copies the longest',
         '0.99; T5 0.77',
         'Of the five encodings NoPE copies a repeated symbol furthest: accuracy beyond L 0.99; '
-        'T5 0.77, ALiBi 0.29, Rotary and APE 0.00 (rsc, released results).',
+        'T5 0.77, ALiBi 0.29, RoPE and APE 0.00 (rsc, released results).',
         thresholds={'points': 2},
     ),
     Claim(
@@ -43,7 +43,7 @@ CLAIMS = (
         'NoPE beats encodings given positions',
         '0.53; T5 0.49',
         'NoPE generalises further than the encodings that are given positions: mean accuracy '
-        'beyond L on eleven tasks 0.53; T5 0.49, ALiBi 0.27, Rotary 0.08, APE 0.05 (released '
+        'beyond L on eleven tasks 0.53; T5 0.49, ALiBi 0.27, RoPE 0.08, APE 0.05 (released '
         'results).',
         thresholds={'points': 2},
     ),
@@ -61,15 +61,15 @@ CLAIMS = (
         '0.3; ALiBi 0.73',
         "NoPE's attention patterns resemble those of T5's relative bias most: distance from "
         'NoPE, from short to long examples of SCAN, 0.1 to 0.3 of T5, 0.15 to 0.73 of ALiBi, '
-        '0.2 to 0.93 of APE, 0.32 to 1.3 of Rotary (Figure 4).',
+        '0.2 to 0.93 of APE, 0.32 to 1.3 of RoPE (Figure 4).',
         # Distances shrink with a model.
         thresholds={'ratio': 0.1},
     ),
     Claim(
-        'nope_attends_unlike_rotary',
+        'nope_attends_unlike_rope',
         'NoPE attends unlike RoPE and sinusoidal',
         '1.3, 0.93; T5 0.3',
-        "NoPE's attention patterns resemble those of Rotary and APE least: distance up to 1.3 "
+        "NoPE's attention patterns resemble those of RoPE and APE least: distance up to 1.3 "
         'and 0.93, next to 0.3 of T5 and 0.73 of ALiBi (Figure 4).',
         thresholds={'ratio': 0.1},
     ),
@@ -96,7 +96,7 @@ CLAIMS = (
         '4 to 9 points',
         'A full scratchpad helps addition with every encoding: accuracy beyond L 0.17 against '
         '0.08 with NoPE, 0.16 against 0.07 with T5, 0.12 against 0.08 with ALiBi, 0.07 against '
-        '0.00 with APE and with Rotary (released results).',
+        '0.00 with APE and with RoPE (released results).',
         thresholds={'points': 2},
     ),
     Claim(
@@ -111,24 +111,24 @@ CLAIMS = (
         'NoPE and T5 add best with a scratchpad',
         '0.17, 0.16; 0.12',
         'With a full scratchpad NoPE and T5 generalise best on addition: accuracy beyond L 0.17 '
-        'and 0.16; ALiBi 0.12, APE 0.07, Rotary 0.07 (released results).',
+        'and 0.16; ALiBi 0.12, APE 0.07, RoPE 0.07 (released results).',
         thresholds={'points': 2},
     ),
     Claim(
         'code_encodings_alike_inside',
         'On code encodings are close inside L',
         '2.75, 2.82, 2.69 at L',
-        'Inside the context of training NoPE, ALiBi and Rotary are close: mean perplexity 2.99, '
+        'Inside the context of training NoPE, ALiBi and RoPE are close: mean perplexity 2.99, '
         '2.97 and 2.93 at 512 tokens, 2.75, 2.82 and 2.69 at 1,024 (1.3B models, Appendix F, '
         'documents of 2,750 to 3,750 tokens).',
         # Between the paper's encodings inside L lie up to 0.04.
         thresholds={'nats': 0.1},
     ),
     Claim(
-        'rotary_code_fails_at_once',
+        'rope_code_fails_at_once',
         'On code RoPE fails just past L',
         '166 at 1.37 L from 2.69',
-        'Rotary fails just past the context of training: mean perplexity 3.42 at 1,200 tokens '
+        'RoPE fails just past the context of training: mean perplexity 3.42 at 1,200 tokens '
         'and 166 at 1,400, from 2.69 at 1,024 (1.3B models, Appendix F, documents of 2,750 to '
         '3,750 tokens).',
         # A perplexity 2.7 times as high.

@@ -12,7 +12,7 @@ from experiments.figures.read.encoding_tasks.pairs import Pair
 from experiments.figures.roles import Undecided
 
 NOPE = 'NoPE'
-TOLD = ('Rotary', 'ALiBi', 'T5', 'APE')
+TOLD = ('RoPE', 'ALiBi', 'T5', 'APE')
 
 
 def _leads(shown: Sequence[Pair]) -> dict[str, np.ndarray]:

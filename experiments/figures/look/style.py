@@ -25,7 +25,7 @@ RED, BLUE, BLACK, GREY = '#D55E00', '#0072B2', '#000000', '#6B6B6B'
 MODELS: Mapping[str, str] = {
     'NoPE': COLORS[0],
     'ALiBi': COLORS[1],
-    **dict.fromkeys(('RoPE', 'rotary'), COLORS[2]),  # committed results call it 'rotary'
+    **dict.fromkeys(('RoPE', 'rope'), COLORS[2]),  # committed results call it 'RoPE'
     'T5 bias': COLORS[3],
     'forget gates': COLORS[4],
     'sinusoidal': COLORS[5],

@@ -1,5 +1,5 @@
 """Cohere2ForCausalLM (Command R7B, Command A): attention and MLP side by side behind one LayerNorm,
-rotary positions of neighbouring dimensions in layers with a window, none in the others."""
+RoPE of neighbouring dimensions in layers with a window, none in the others."""
 
 from __future__ import annotations
 

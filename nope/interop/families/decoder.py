@@ -1,4 +1,4 @@
-"""Decoder families of Llama's shape: gated MLP, rotary positions or none.
+"""Decoder families of Llama's shape: gated MLP, RoPE or none.
 
 They differ in a few keys of config.json, in their norms and biases, and in the properties of
 layers. A family is a `Decoder` with its own values of these.
@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
-from nope.interop import rope
+from nope.interop import rope_settings
 from nope.interop.families import common, decoder_tensors, kinds
 from nope.interop.families.base import Described, Ignored
 from nope.interop.fields import MAX_LAYERS, MAX_LENGTH, MAX_VOCABULARY, MAX_WIDTH, Fields
 from nope.interop.mapping import Tensor
 from nope.model import LayerKind, ModelConfig
-from nope.positions import Rotary
+from nope.positions import RoPE
 
 ACTIVATIONS = {
     'silu': 'silu',
@@ -55,7 +55,7 @@ class Defaults(NamedTuple):
     kv_heads: int | None = None
     head_dim: int | None = None
     tied: bool = False
-    theta: float = rope.THETA
+    theta: float = rope_settings.THETA
     epsilon: float = 1e-6
     logit_scale: float | None = None
     activation: str = 'silu'
@@ -70,7 +70,7 @@ class Layers(Protocol):
         """The keys that it reads, of those that other families have too."""
         ...
 
-    def read(self, fields: Fields, layers: int, rotary: Rotary) -> Sequence[LayerKind]:
+    def read(self, fields: Fields, layers: int, rope: RoPE) -> Sequence[LayerKind]:
         """The kind of every layer."""
         ...
 
@@ -84,17 +84,17 @@ class Layers(Protocol):
 
 
 class Alike:
-    """All layers alike: rotary positions, every key seen."""
+    """All layers alike: RoPE, every key seen."""
 
     keys = ()
 
-    def read(self, fields: Fields, layers: int, rotary: Rotary) -> Sequence[LayerKind]:
-        return [LayerKind(rotary)] * layers
+    def read(self, fields: Fields, layers: int, rope: RoPE) -> Sequence[LayerKind]:
+        return [LayerKind(rope)] * layers
 
     def unwritable(self, config: ModelConfig) -> str | None:
         if windows := kinds.windows_of(config):
             return f'its layers have a window, {windows[0]}'
-        return kinds.not_rotary(config)
+        return kinds.not_rope(config)
 
     def write(self, config: ModelConfig) -> dict[str, Any]:
         return {}
@@ -112,7 +112,7 @@ class Decoder:
     fixed: fields of the model in which all of its checkpoints differ from Llama. free: fields that
         its config decides on, where Llama's does not.
     epsilon, activation: the keys of the norms' epsilon and of the MLP's activation.
-    neighbours: whether rotary pairs are neighbouring dimensions there. Here they are halves of a
+    neighbours: whether RoPE pairs are neighbouring dimensions there. Here they are halves of a
         head: the rows of queries and keys are read and written in another order.
     joined: whether queries, keys and values come from one matrix, and the MLP's gate and up too.
     notes: keys that the class does not look at, and the values that say what it computes.
@@ -143,7 +143,7 @@ class Decoder:
         fields = Fields(config)
         self._check_foreign(fields)
         shape = self._read_shape(fields)
-        rotary, layers = self._read_layers(fields, shape)
+        rope, layers = self._read_layers(fields, shape)
         values = {
             **self._fixed(),
             **shape,
@@ -159,7 +159,7 @@ class Decoder:
         }
         model = common.made(fields, values)
         longest = fields.optional_integer('max_position_embeddings', MAX_LENGTH)
-        length = getattr(rotary.scaling, 'train_length', longest)
+        length = getattr(rope.scaling, 'train_length', longest)
         return common.described(fields, model, length, self.defaults.tokens, longest)
 
     def tensors(self, config: ModelConfig, names: frozenset[str]) -> list[Tensor]:
@@ -170,7 +170,7 @@ class Decoder:
     def ignored(self, config: ModelConfig) -> tuple[Ignored, ...]:
         frequencies = Ignored(
             re.compile(r'(model\.)?(layers\.\d+\.self_attn\.)?rotary_emb\.inv_freq'),
-            'rotary frequencies, which follow from the config',
+            'RoPE frequencies, which follow from the config',
         )
         return (frequencies, *common.tied_head(config))
 
@@ -204,37 +204,35 @@ class Decoder:
 
     def _read_layers(
         self, fields: Fields, shape: Mapping[str, int]
-    ) -> tuple[Rotary, Sequence[LayerKind]]:
-        """The rotary encoding that the config describes, and the kind of every layer. shape: sizes
+    ) -> tuple[RoPE, Sequence[LayerKind]]:
+        """The RoPE that the config describes, and the kind of every layer. shape: sizes
         of the model."""
-        rotary = self._read_rotary(fields, shape)
-        return rotary, self.layers.read(fields, shape['layers'], rotary)
+        rope = self._read_rope(fields, shape)
+        return rope, self.layers.read(fields, shape['layers'], rope)
 
-    def _read_rotary(self, fields: Fields, shape: Mapping[str, int]) -> Rotary:
-        return rope.read(fields, theta=self.defaults.theta, longest=self.defaults.longest)
+    def _read_rope(self, fields: Fields, shape: Mapping[str, int]) -> RoPE:
+        return rope_settings.read(fields, theta=self.defaults.theta, longest=self.defaults.longest)
 
     def _unwritable_positions(self, config: ModelConfig) -> str | None:
         """Reason why the config cannot describe positions and windows; None if it can."""
-        rotary = kinds.rotary_of(config)
+        rope = kinds.rope_of(config)
         found = self.layers.unwritable(config)
-        return found or (self._unwritable_rotary(config, rotary) if rotary else None)
+        return found or (self._unwritable_rope(config, rope) if rope else None)
 
-    def _unwritable_rotary(self, config: ModelConfig, rotary: Rotary) -> str | None:
-        return rope.unwritable(rotary, config.head_dim)
+    def _unwritable_rope(self, config: ModelConfig, rope: RoPE) -> str | None:
+        return rope_settings.unwritable(rope, config.head_dim)
 
     def _write_positions(self, config: ModelConfig, longest: int | None) -> dict[str, Any]:
         """The keys for positions and windows. longest: the longest sequence it is for, if known."""
-        rotary = kinds.rotary_of(config)
-        if rotary is not None:
-            position = self._write_rotary(config, rotary, longest)
+        rope = kinds.rope_of(config)
+        if rope is not None:
+            position = self._write_rope(config, rope, longest)
         else:
             position = {} if longest is None else {'max_position_embeddings': longest}
         return {**position, **self.layers.write(config)}
 
-    def _write_rotary(
-        self, config: ModelConfig, rotary: Rotary, longest: int | None
-    ) -> dict[str, Any]:
-        return rope.write(rotary, config.head_dim, longest)
+    def _write_rope(self, config: ModelConfig, rope: RoPE, longest: int | None) -> dict[str, Any]:
+        return rope_settings.write(rope, config.head_dim, longest)
 
     def _fixed(self) -> dict[str, Any]:
         """Fields of the model that are the same in all checkpoints."""
@@ -317,8 +315,8 @@ class Decoder:
             'mlp_bias': ((always['mlp_bias'],), 'has no such choice of biases'),
             'sliding_window': ((), 'has no windows'),
             'use_sliding_window': ((False,), 'has no windows'),
-            'no_rope_layers': ((), 'has rotary positions in all layers'),
-            'no_rope_layer_interval': ((), 'has rotary positions in all layers'),
+            'no_rope_layers': ((), 'has RoPE in all layers'),
+            'no_rope_layer_interval': ((), 'has RoPE in all layers'),
             'rope_interleaved': (
                 (self.neighbours,),
                 f'turns {"neighbouring dimensions" if self.neighbours else "halves of a head"}',

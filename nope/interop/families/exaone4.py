@@ -11,20 +11,20 @@ from nope.interop.families.decoder import Decoder, Defaults
 from nope.interop.families.interleaved import Hybrid
 from nope.interop.fields import Fields
 from nope.model import LayerKind, ModelConfig
-from nope.positions import Rotary
+from nope.positions import RoPE
 
 
-class _HybridOrRotary(Hybrid):
-    """`sliding_window` null: rotary positions in every layer, every key seen."""
+class _HybridOrRoPE(Hybrid):
+    """`sliding_window` null: RoPE in every layer, every key seen."""
 
-    def read(self, fields: Fields, layers: int, rotary: Rotary) -> Sequence[LayerKind]:
+    def read(self, fields: Fields, layers: int, rope: RoPE) -> Sequence[LayerKind]:
         if 'sliding_window' not in fields.values or fields.has('sliding_window'):
-            return super().read(fields, layers, rotary)
+            return super().read(fields, layers, rope)
         kinds.read_windows(fields, layers, [], None)  # checks layer_types
-        return [LayerKind(rotary)] * layers
+        return [LayerKind(rope)] * layers
 
     def unwritable(self, config: ModelConfig) -> str | None:
-        return kinds.not_rotary(config) if _whole(config) else super().unwritable(config)
+        return kinds.not_rope(config) if _whole(config) else super().unwritable(config)
 
     def write(self, config: ModelConfig) -> dict[str, Any]:
         found = super().write(config)
@@ -40,7 +40,7 @@ EXAONE4 = Decoder(
     name='exaone4',
     architecture='Exaone4ForCausalLM',
     defaults=Defaults(longest=2048, kv_heads=32, epsilon=1e-5),
-    layers=_HybridOrRotary(),
+    layers=_HybridOrRoPE(),
     qk_norm=True,
     fixed={'block': 'post'},
 )

@@ -20,7 +20,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nope.interop import rope
+from nope.interop import rope_settings
 from nope.interop.families import kinds
 from nope.interop.families.base import Described, Ignored
 from nope.interop.families.by_type import SETTINGS, ByType, both_types
@@ -28,7 +28,7 @@ from nope.interop.families.gemma3 import GEMMA3
 from nope.interop.families.interleaved import Interleaved
 from nope.interop.fields import MAX_LAYERS, MAX_WIDTH, Fields
 from nope.model import LayerKind, ModelConfig
-from nope.positions import Rotary
+from nope.positions import RoPE
 
 _INPUTS = 'hidden_size_per_layer_input'
 _SHARED = 'num_kv_shared_layers'
@@ -43,11 +43,11 @@ _CAP = 'final_logit_softcapping'
 class _Types(Interleaved):
     """The last layer sees every key, whatever the file says of it."""
 
-    def read(self, fields: Fields, layers: int, rotary: Rotary) -> Sequence[LayerKind]:
+    def read(self, fields: Fields, layers: int, rope: RoPE) -> Sequence[LayerKind]:
         if not fields.has('layer_types'):
             why = f'stock takes every {self.interval}th layer where layer_types is left out'
             fields.only('sliding_window_pattern', self.interval, why=why)
-        *others, last = super().read(fields, layers, rotary)
+        *others, last = super().read(fields, layers, rope)
         return [*others, dataclasses.replace(last, window=None)]
 
 
@@ -59,8 +59,8 @@ class _Gemma4(ByType):
 
     def _read_layers(
         self, fields: Fields, shape: Mapping[str, int]
-    ) -> tuple[Rotary, Sequence[LayerKind]]:
-        rotary, found = super()._read_layers(fields, shape)
+    ) -> tuple[RoPE, Sequence[LayerKind]]:
+        rope, found = super()._read_layers(fields, shape)
         whole = [i for i, kind in enumerate(found) if kind.window is None]
         as_keys = fields.flag(_AS_KEYS, False)
         sizes = self._read_sizes(fields, shape, whole, as_keys)
@@ -72,16 +72,16 @@ class _Gemma4(ByType):
         found = [
             dataclasses.replace(kind, **changes) if kind.window is None else kind for kind in found
         ]
-        return rotary, self._read_shared(fields, shape, found)
+        return rope, self._read_shared(fields, shape, found)
 
-    def _read_rotaries(self, fields: Fields) -> tuple[Rotary, Rotary]:
+    def _read_ropes(self, fields: Fields) -> tuple[RoPE, RoPE]:
         if fields.has(SETTINGS):
-            return super()._read_rotaries(fields)
+            return super()._read_ropes(fields)
         for key in ('rope_theta', 'rope_scaling'):
             fields.only(key, why=f'{self.architecture} reads {SETTINGS} alone')
-        return Rotary(self.defaults.theta, share=0.25), Rotary(self.sliding_theta)
+        return RoPE(self.defaults.theta, share=0.25), RoPE(self.sliding_theta)
 
-    def _unnamed(self, fields: Fields, full: Rotary) -> bool:
+    def _unnamed(self, fields: Fields, full: RoPE) -> bool:
         return False
 
     def _read_sizes(
@@ -205,9 +205,9 @@ class _Gemma4(ByType):
         return written
 
     def _write_positions(self, config: ModelConfig, longest: int | None) -> dict[str, Any]:
-        both = self._rotaries(config)
+        both = self._ropes(config)
         assert both is not None
-        full, sliding = (rope.write(rotary, config.head_dim, longest) for rotary in both)
+        full, sliding = (rope_settings.write(rope, config.head_dim, longest) for rope in both)
         return {**both_types(full, sliding), **self.layers.write(config)}
 
     def _foreign(self) -> dict[str, tuple[tuple[Any, ...], str]]:

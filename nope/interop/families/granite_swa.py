@@ -1,5 +1,5 @@
 """GraniteSWAForCausalLM: Granite with attention sinks, windows in three of four layers, and for
-every layer a rotary base, which is 0 in layers without position encoding.
+every layer a RoPE base, which is 0 in layers without position encoding.
 
     "layer_types": ["full_attention", "sliding_attention", ...], "sliding_window": 128,
     "layer_rope_theta": [0, 10000.0, ...]
@@ -11,13 +11,13 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nope.interop import rope
+from nope.interop import rope_settings
 from nope.interop.families import kinds
 from nope.interop.families.decoder import Defaults
 from nope.interop.families.granite import BIASES, FREE, Granite
 from nope.interop.fields import MAX_LENGTH, Fields
 from nope.model import LayerKind, ModelConfig
-from nope.positions import NoPE, Rotary
+from nope.positions import NoPE, RoPE
 
 _THETAS = 'layer_rope_theta'
 _WINDOW = 128  # of stock's class
@@ -29,13 +29,13 @@ class _Windows:
 
     keys = ('sliding_window', 'layer_types')
 
-    def read(self, fields: Fields, layers: int, rotary: Rotary) -> Sequence[LayerKind]:
+    def read(self, fields: Fields, layers: int, rope: RoPE) -> Sequence[LayerKind]:
         window = _WINDOW
         if 'sliding_window' in fields.values:  # of null stock makes no mask
             window = fields.integer('sliding_window', MAX_LENGTH)
         sliding = [layer % 4 != 0 for layer in range(layers)]
         windows = kinds.read_windows(fields, layers, sliding, window)
-        return [LayerKind(rotary, found) for found in windows]
+        return [LayerKind(rope, found) for found in windows]
 
     def unwritable(self, config: ModelConfig) -> str | None:
         return kinds.several_windows(config)
@@ -48,44 +48,46 @@ class _Windows:
 class _GraniteSWA(Granite):
     def _read_layers(
         self, fields: Fields, shape: Mapping[str, int]
-    ) -> tuple[Rotary, Sequence[LayerKind]]:
-        rotary, found = super()._read_layers(fields, shape)
+    ) -> tuple[RoPE, Sequence[LayerKind]]:
+        rope, found = super()._read_layers(fields, shape)
         if not fields.has(_THETAS):
-            return rotary, found
+            return rope, found
         bases = fields.numbers(_THETAS, zero=True)
         if len(bases) != len(found):
             raise fields.wrong(_THETAS, f'a number for each of {len(found)} layers')
         if any(0 < base <= 1 for base in bases):
             raise fields.wrong(_THETAS, 'bases above 1, or 0 for no position encoding')
-        return rotary, [
+        return rope, [
             dataclasses.replace(
-                kind, position=dataclasses.replace(rotary, base=base) if base else NoPE()
+                kind, position=dataclasses.replace(rope, base=base) if base else NoPE()
             )
             for kind, base in zip(found, bases, strict=True)
         ]
 
     def _unwritable_positions(self, config: ModelConfig) -> str | None:
-        rotaries = _rotaries(config)
-        same = {dataclasses.replace(r, base=2.0) for r in rotaries if isinstance(r, Rotary)}
-        if not all(isinstance(r, Rotary) for r in rotaries) or len(same) > 1:
-            return f'its layers have {config.describe_position()}, not one rotary rule or none'
-        reasons = (rope.unwritable(r, config.head_dim) for r in rotaries if isinstance(r, Rotary))
+        ropes = _ropes(config)
+        same = {dataclasses.replace(r, base=2.0) for r in ropes if isinstance(r, RoPE)}
+        if not all(isinstance(r, RoPE) for r in ropes) or len(same) > 1:
+            return f'its layers have {config.describe_position()}, not one rule of RoPE or none'
+        reasons = (
+            rope_settings.unwritable(r, config.head_dim) for r in ropes if isinstance(r, RoPE)
+        )
         return self.layers.unwritable(config) or next(filter(None, reasons), None)
 
     def _write_positions(self, config: ModelConfig, longest: int | None) -> dict[str, Any]:
-        shared = next(iter(_rotaries(config)), Rotary(self.defaults.theta))
-        assert isinstance(shared, Rotary)
+        shared = next(iter(_ropes(config)), RoPE(self.defaults.theta))
+        assert isinstance(shared, RoPE)
         bases = [
-            rope.write(kind.position, config.head_dim, longest)['rope_theta']
-            if isinstance(kind.position, Rotary)
+            rope_settings.write(kind.position, config.head_dim, longest)['rope_theta']
+            if isinstance(kind.position, RoPE)
             else 0
             for kind in kinds.of_layers(config)
         ]
-        keys = rope.write(shared, config.head_dim, longest)
+        keys = rope_settings.write(shared, config.head_dim, longest)
         return {**keys, **self.layers.write(config), _THETAS: bases}
 
 
-def _rotaries(config: ModelConfig) -> list[Any]:
+def _ropes(config: ModelConfig) -> list[Any]:
     """The different encodings of layers that have one."""
     return [p for p in dict.fromkeys(kind.position for kind in config.kinds) if p != NoPE()]
 

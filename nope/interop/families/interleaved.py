@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from nope.interop.families import kinds
 from nope.interop.fields import MAX_LAYERS, MAX_LENGTH, Fields
 from nope.model import LayerKind, ModelConfig
-from nope.positions import NoPE, Rotary
+from nope.positions import NoPE, RoPE
 
 _INTERVAL = 'sliding_window_pattern'
 
@@ -24,17 +24,17 @@ class Interleaved:
     window: int = 4096
     keys: ClassVar[tuple[str, ...]] = ('sliding_window', 'layer_types', _INTERVAL)
 
-    def read(self, fields: Fields, layers: int, rotary: Rotary) -> Sequence[LayerKind]:
+    def read(self, fields: Fields, layers: int, rope: RoPE) -> Sequence[LayerKind]:
         window = self._window(fields)
         sliding = [False] * layers
         if not fields.has('layer_types'):
             interval = fields.integer(_INTERVAL, MAX_LAYERS, self.interval)
             sliding = [(layer + 1) % interval != 0 for layer in range(layers)]
         windows = kinds.read_windows(fields, layers, sliding, window)
-        return [self._kind(window, rotary) for window in windows]
+        return [self._kind(window, rope) for window in windows]
 
     def unwritable(self, config: ModelConfig) -> str | None:
-        return kinds.not_rotary(config) or kinds.several_windows(config)
+        return kinds.not_rope(config) or kinds.several_windows(config)
 
     def write(self, config: ModelConfig) -> dict[str, Any]:
         # Stock makes the mask of a window even where no layer has one.
@@ -47,8 +47,8 @@ class Interleaved:
             return self.window
         return fields.integer('sliding_window', MAX_LENGTH)
 
-    def _kind(self, window: int | None, rotary: Rotary) -> LayerKind:
-        return LayerKind(rotary, window)
+    def _kind(self, window: int | None, rope: RoPE) -> LayerKind:
+        return LayerKind(rope, window)
 
 
 class Hybrid(Interleaved):
@@ -58,13 +58,13 @@ class Hybrid(Interleaved):
         for kind in config.kinds:
             if (kind.window is None) != (kind.position == NoPE()):
                 return (
-                    f'its layers have {config.describe_position()}, where those with rotary '
-                    'positions have a window, and the others neither'
+                    f'its layers have {config.describe_position()}, where those with RoPE '
+                    'have a window, and the others neither'
                 )
         plain = all(kind.position == NoPE() for kind in config.kinds)
-        if not plain and kinds.rotary_of(config) is None:
-            return f'its layers have {config.describe_position()}, not one rotary encoding'
+        if not plain and kinds.rope_of(config) is None:
+            return f'its layers have {config.describe_position()}, not RoPE of one kind'
         return kinds.several_windows(config)
 
-    def _kind(self, window: int | None, rotary: Rotary) -> LayerKind:
-        return LayerKind() if window is None else LayerKind(rotary, window)
+    def _kind(self, window: int | None, rope: RoPE) -> LayerKind:
+        return LayerKind() if window is None else LayerKind(rope, window)

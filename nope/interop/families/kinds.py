@@ -7,7 +7,7 @@ from typing import Any
 
 from nope.interop.fields import MAX_LENGTH, Fields
 from nope.model import LayerKind, ModelConfig
-from nope.positions import NoPE, Rotary
+from nope.positions import NoPE, RoPE
 
 SLIDING = 'sliding_attention'
 FULL = 'full_attention'
@@ -30,11 +30,11 @@ def arranged(layers: Sequence[LayerKind]) -> dict[str, Any]:
     return {'pattern': tuple(layers[:period])}
 
 
-def rotary_of(config: ModelConfig) -> Rotary | None:
-    """The encoding of the layers that have one, if that is one rotary encoding for all."""
+def rope_of(config: ModelConfig) -> RoPE | None:
+    """The encoding of the layers that have one, if that is RoPE of one kind for all."""
     found = {kind.position for kind in config.kinds} - {NoPE()}
     only = found.pop() if len(found) == 1 else None
-    return only if isinstance(only, Rotary) else None
+    return only if isinstance(only, RoPE) else None
 
 
 def windows_of(config: ModelConfig) -> list[int]:
@@ -59,10 +59,10 @@ def nowhere_written(config: ModelConfig) -> str | None:
     return None
 
 
-def not_rotary(config: ModelConfig) -> str | None:
-    """Reason why the layers do not share one rotary encoding; None where they do."""
-    if any(config.without_position) or rotary_of(config) is None:
-        return f'its layers have {config.describe_position()}, not one rotary encoding'
+def not_rope(config: ModelConfig) -> str | None:
+    """Reason why the layers do not share RoPE of one kind; None where they do."""
+    if any(config.without_position) or rope_of(config) is None:
+        return f'its layers have {config.describe_position()}, not RoPE of one kind'
     return None
 
 

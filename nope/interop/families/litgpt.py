@@ -37,7 +37,7 @@ from nope.interop.families.templates import (
 from nope.interop.fields import MAX_LAYERS, MAX_LENGTH, MAX_VOCABULARY, MAX_WIDTH, Fields
 from nope.interop.mapping import Tensor
 from nope.model import ModelConfig
-from nope.positions import Linear, NoPE, Position, Rotary, Unscaled
+from nope.positions import Linear, NoPE, Position, RoPE, Unscaled
 
 _MARK = 'transformer.h.0.attn.attn.weight'
 
@@ -97,7 +97,7 @@ class LitGPT:
         base = fields.number('rope_base', 10_000.0, above=1.0)
         scaling = Unscaled() if ratio == 1 else Linear(ratio)
         turning = None if dims == head_dim else dims
-        position: Position = Rotary(base, scaling, dims=turning) if dims else NoPE()
+        position: Position = RoPE(base, scaling, dims=turning) if dims else NoPE()
         values = {
             'layers': fields.integer('n_layer', MAX_LAYERS),
             'width': width,

@@ -1,4 +1,4 @@
-"""LlamaForCausalLM: rotary positions in every layer, every key seen."""
+"""LlamaForCausalLM: RoPE in every layer, every key seen."""
 
 from __future__ import annotations
 

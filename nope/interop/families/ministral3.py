@@ -1,5 +1,5 @@
 """Ministral3ForCausalLM: Mistral whose queries grow by position, as `llama_4_scaling_beta` in the
-rotary settings says.
+RoPE settings says.
 
     "rope_parameters": {"rope_type": "yarn", ..., "original_max_position_embeddings": 16384,
                         "llama_4_scaling_beta": 0.1}
@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from nope.interop import rope
+from nope.interop import rope_settings
 from nope.interop.families import kinds
 from nope.interop.families.decoder import Decoder, Defaults
 from nope.interop.families.mistral import OneWindow
 from nope.interop.fields import MAX_LENGTH, Fields
-from nope.interop.rope import ORIGINAL
+from nope.interop.rope_settings import ORIGINAL
 from nope.model import ModelConfig
 from nope.model.lam import GivenLaw, LogFloor
-from nope.positions import Rotary
+from nope.positions import RoPE
 
 _RATE, _LONGEST = 'llama_4_scaling_beta', 'max_position_embeddings'
 # Of stock's class, where a file has no settings.
@@ -36,15 +36,15 @@ _DEFAULT = {
 
 
 class _Ministral3(Decoder):
-    def _read_rotary(self, fields: Fields, shape: Mapping[str, int]) -> Rotary:
+    def _read_rope(self, fields: Fields, shape: Mapping[str, int]) -> RoPE:
         given = _settings(fields)
         longest = fields.integer(_LONGEST, MAX_LENGTH, self.defaults.longest)
         given.only(_LONGEST, longest, why='what it is outside')
-        kind = given.text(given.agreed('rope_type', 'type'), rope.KINDS, 'default')
-        others = {_RATE, _LONGEST, ORIGINAL} - {*rope.KINDS[kind]}
+        kind = given.text(given.agreed('rope_type', 'type'), rope_settings.KINDS, 'default')
+        others = {_RATE, _LONGEST, ORIGINAL} - {*rope_settings.KINDS[kind]}
         plain = {key: value for key, value in given.values.items() if key not in others}
         settings = Fields(plain, given.where)
-        return rope.read(fields, longest=self.defaults.longest, settings=settings)
+        return rope_settings.read(fields, longest=self.defaults.longest, settings=settings)
 
     def _read_values(self, fields: Fields, shape: Mapping[str, int]) -> dict[str, Any]:
         given = _settings(fields)
@@ -57,19 +57,17 @@ class _Ministral3(Decoder):
         span = getattr(config.law.law, 'train_length', 1)
         if config.law != GivenLaw(LogFloor(span), config.law.coefficient, first=0):
             return f'its law is {config.law}, not LogFloor in all heads with first 0'
-        rotary = kinds.rotary_of(config)
-        length = span if rotary is None else getattr(rotary.scaling, 'train_length', span)
+        rope = kinds.rope_of(config)
+        length = span if rope is None else getattr(rope.scaling, 'train_length', span)
         if length != span:
             return f'its queries grow in spans of {span}, and its scaling is from {length}'
         return super()._unwritable_positions(config)
 
-    def _write_rotary(
-        self, config: ModelConfig, rotary: Rotary, longest: int | None
-    ) -> dict[str, Any]:
+    def _write_rope(self, config: ModelConfig, rope: RoPE, longest: int | None) -> dict[str, Any]:
         assert config.law is not None and isinstance(config.law.law, LogFloor)
-        keys = rope.write(rotary, config.head_dim, longest)
+        keys = rope_settings.write(rope, config.head_dim, longest)
         settings = {
-            **rope.in_one(keys),
+            **rope_settings.in_one(keys),
             ORIGINAL: config.law.law.train_length,
             _RATE: config.law.coefficient,
         }

@@ -1,4 +1,4 @@
-"""MistralForCausalLM: rotary positions and one window in every layer, or none."""
+"""MistralForCausalLM: RoPE and one window in every layer, or none."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nope.interop.families import kinds
 from nope.interop.families.decoder import Decoder, Defaults
 from nope.interop.fields import MAX_LENGTH, Fields
 from nope.model import LayerKind, ModelConfig
-from nope.positions import Rotary
+from nope.positions import RoPE
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,18 +20,18 @@ class OneWindow:
     default: int | None
     keys: ClassVar[tuple[str, ...]] = ('sliding_window', 'layer_types')
 
-    def read(self, fields: Fields, layers: int, rotary: Rotary) -> Sequence[LayerKind]:
+    def read(self, fields: Fields, layers: int, rope: RoPE) -> Sequence[LayerKind]:
         window = fields.optional_integer('sliding_window', MAX_LENGTH)
         if 'sliding_window' not in fields.values:
             window = self.default
         if fields.has('layer_types'):
             fields.choices('layer_types', (kinds.FULL if window is None else kinds.SLIDING,))
-        return [LayerKind(rotary, window)] * layers
+        return [LayerKind(rope, window)] * layers
 
     def unwritable(self, config: ModelConfig) -> str | None:
         if len({kind.window for kind in config.kinds}) > 1:
             return 'its layers differ in how far they see'
-        return kinds.not_rotary(config)
+        return kinds.not_rope(config)
 
     def write(self, config: ModelConfig) -> dict[str, Any]:
         return {'sliding_window': config.kinds[0].window}

@@ -1,4 +1,4 @@
-"""Olmo3ForCausalLM: OLMo 2 with windows in three of four layers, and scaled rotary positions in the
+"""Olmo3ForCausalLM: OLMo 2 with windows in three of four layers, and scaled RoPE in the
 others alone."""
 
 from __future__ import annotations

@@ -11,17 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from nope.interop import rope
+from nope.interop import rope_settings
 from nope.interop.families.decoder import Decoder, Defaults
 from nope.interop.families.mistral import OneWindow
 from nope.interop.fields import MAX_LENGTH, Fields
-from nope.interop.rope import ORIGINAL
+from nope.interop.rope_settings import ORIGINAL
 from nope.model import ModelConfig
-from nope.positions import NTK, LongRoPE, Rotary, Unscaled
+from nope.positions import NTK, LongRoPE, RoPE, Unscaled
 
 
 class _Phi3(Decoder):
-    def _read_rotary(self, fields: Fields, shape: Mapping[str, int]) -> Rotary:
+    def _read_rope(self, fields: Fields, shape: Mapping[str, int]) -> RoPE:
         given = fields.section(fields.agreed('rope_scaling', 'rope_parameters'))
         key = given.agreed('rope_type', 'type')
         kind = given.text(key, ('default', 'longrope', 'su'), 'default')
@@ -32,14 +32,16 @@ class _Phi3(Decoder):
         if kind != 'default':
             plain[ORIGINAL] = original
         settings, longest = Fields(plain, given.where), self.defaults.longest
-        return rope.read(fields, longest=longest, settings=settings, head_dim=shape['head_dim'])
+        return rope_settings.read(
+            fields, longest=longest, settings=settings, head_dim=shape['head_dim']
+        )
 
-    def _unwritable_rotary(self, config: ModelConfig, rotary: Rotary) -> str | None:
-        if rotary.share < 1 or not isinstance(rotary.scaling, Unscaled | NTK | LongRoPE):
-            return f'its layers have {rotary.describe()}, not plain rotary positions or LongRoPE'
-        if isinstance(rotary.scaling, LongRoPE) and config.head_dim != config.width // config.heads:
+    def _unwritable_rope(self, config: ModelConfig, rope: RoPE) -> str | None:
+        if rope.share < 1 or not isinstance(rope.scaling, Unscaled | NTK | LongRoPE):
+            return f'its layers have {rope.describe()}, not plain RoPE or LongRoPE'
+        if isinstance(rope.scaling, LongRoPE) and config.head_dim != config.width // config.heads:
             return f'head_dim is {config.head_dim}, by which stock does not count the factors'
-        return rope.unwritable(rotary, config.head_dim, partial=True)
+        return rope_settings.unwritable(rope, config.head_dim, partial=True)
 
 
 PHI3 = _Phi3(

@@ -9,7 +9,7 @@ from nope.interop.families import kinds
 from nope.interop.families.decoder import Decoder, Defaults
 from nope.interop.fields import MAX_LAYERS, Fields
 from nope.model import LayerKind, ModelConfig
-from nope.positions import Rotary
+from nope.positions import RoPE
 
 
 class Windowed:
@@ -18,14 +18,14 @@ class Windowed:
 
     keys = ('use_sliding_window', 'sliding_window', 'layer_types')
 
-    def read(self, fields: Fields, layers: int, rotary: Rotary) -> Sequence[LayerKind]:
+    def read(self, fields: Fields, layers: int, rope: RoPE) -> Sequence[LayerKind]:
         window = kinds.read_window(fields, default=4096)
         first = fields.integer('max_window_layers', MAX_LAYERS, 28, least=0)
         windows = kinds.read_windows(fields, layers, [i >= first for i in range(layers)], window)
-        return [LayerKind(rotary, window) for window in windows]
+        return [LayerKind(rope, window) for window in windows]
 
     def unwritable(self, config: ModelConfig) -> str | None:
-        return kinds.not_rotary(config) or kinds.several_windows(config)
+        return kinds.not_rope(config) or kinds.several_windows(config)
 
     def write(self, config: ModelConfig) -> dict[str, Any]:
         # Versions that know no layer_types go by the number of layers before the first window.

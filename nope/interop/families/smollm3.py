@@ -1,4 +1,4 @@
-"""SmolLM3ForCausalLM: layers with and without rotary positions, with and without a window.
+"""SmolLM3ForCausalLM: layers with and without RoPE, with and without a window.
 
 The one stock class that computes models without any position encoding.
 """
@@ -12,20 +12,20 @@ from nope.interop.families import kinds
 from nope.interop.families.decoder import Decoder, Defaults
 from nope.interop.fields import MAX_LAYERS, Fields
 from nope.model import LayerKind, ModelConfig
-from nope.positions import NoPE, Rotary
+from nope.positions import NoPE, RoPE
 
 
-class _SomeRotary:
-    """`no_rope_layers` has 1 for a layer with rotary positions and 0 for one without; where it is
+class _SomeRoPE:
+    """`no_rope_layers` has 1 for a layer with RoPE and 0 for one without; where it is
     left out, every `no_rope_layer_interval`-th layer has none. Windows are those of `layer_types`;
-    where it is left out, of the layers without rotary positions."""
+    where it is left out, of the layers without RoPE."""
 
     keys = (
         *('use_sliding_window', 'sliding_window', 'layer_types'),
         *('no_rope_layers', 'no_rope_layer_interval'),
     )
 
-    def read(self, fields: Fields, layers: int, rotary: Rotary) -> Sequence[LayerKind]:
+    def read(self, fields: Fields, layers: int, rope: RoPE) -> Sequence[LayerKind]:
         if fields.has('no_rope_layers'):
             given = fields.choices('no_rope_layers', (0, 1))
             if len(given) < layers:
@@ -38,14 +38,14 @@ class _SomeRotary:
         window = kinds.read_window(fields, default=None)
         windows = kinds.read_windows(fields, layers, [not turns for turns in turning], window)
         return [
-            LayerKind(rotary if turns else NoPE(), window)
+            LayerKind(rope if turns else NoPE(), window)
             for turns, window in zip(turning, windows, strict=True)
         ]
 
     def unwritable(self, config: ModelConfig) -> str | None:
         others = {kind.position for kind in config.kinds} - {NoPE()}
-        if others and kinds.rotary_of(config) is None:
-            return f'its layers have {config.describe_position()}, not none or one rotary encoding'
+        if others and kinds.rope_of(config) is None:
+            return f'its layers have {config.describe_position()}, not none or RoPE of one kind'
         return kinds.several_windows(config)
 
     def write(self, config: ModelConfig) -> dict[str, Any]:
@@ -57,6 +57,6 @@ SMOLLM3 = Decoder(
     name='smollm3',
     architecture='SmolLM3ForCausalLM',
     defaults=Defaults(longest=32_768, kv_heads=4, tied=True, theta=2_000_000.0),
-    layers=_SomeRotary(),
+    layers=_SomeRoPE(),
     biases={'attention_bias': ('qkv_bias', 'output_bias'), 'mlp_bias': ('mlp_bias',)},
 )

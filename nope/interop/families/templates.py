@@ -94,7 +94,7 @@ def heads_bias(name: str, ours: str, config: ModelConfig, heads: int) -> LayerTe
 
 
 def paired(template: LayerTensor) -> LayerTensor:
-    """A projection to queries or keys, or its bias, with rotary pairs of neighbours there."""
+    """A projection to queries or keys, or its bias, with RoPE pairs of neighbours there."""
     return template._replace(layout=halves(template.layout))
 
 

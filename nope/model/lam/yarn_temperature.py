@@ -1,4 +1,4 @@
-"""Lambda of YaRN: the temperature of extended rotary models, without their rotation."""
+"""Lambda of YaRN: the temperature of extended RoPE models, without their rotation."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from nope.runtime.errors import FieldError
 
 @dataclasses.dataclass(frozen=True)
 class Scaling:
-    """Rule for rotary frequencies beyond the training length, from which every rule derives.
+    """Rule for RoPE frequencies beyond the training length, from which every rule derives.
 
     R below is the number of rotated dimensions, L the training length, n the length of the whole
     sequence (in generation: the final length). All positions of a sequence share the frequencies

@@ -37,7 +37,7 @@ class Yarn(ByParts):
 
 @dataclasses.dataclass(frozen=True)
 class DynamicYarn(Yarn):
-    """YaRN with the factor max(1, n / L): plain rotary up to the training length.
+    """YaRN with the factor max(1, n / L): plain RoPE up to the training length.
 
     `factor` scales n / L: 1, unless the window that was trained with is longer than L.
     """

@@ -216,7 +216,7 @@ def test_a_claim_shows_one_figure_at_all_sizes_where_it_has_one():
             'loss with the largest multiplier less with none over (0, L]',
         ),
         ('highest raw - fair, YaRN at 2 L', '1,000 steps less 200 steps, highest: YaRN at 2 L'),
-        ('split - rotary at L', 'split less RoPE at L'),
+        ('split - RoPE at L', 'split less RoPE at L'),
         ('R^2 (after all of the training)', 'R^2 (after all of the training)'),
     ],
 )

@@ -301,13 +301,13 @@ def test_draws_any_size(length, layers, heads, tmp_path):
 def test_labels_that_stand_in_both_panels_are_told_apart():
     runs = {
         'nope': synthetic.positions_records(),
-        'rope': synthetic.positions_records(position='rotary'),
+        'rope': synthetic.positions_records(position='rope'),
     }
     panels = [
         {'title': title, 'curves': [{'record': record, 'label': 'multiplier 1'}]}
         for title, record in (('NoPE', 'nope'), ('RoPE', 'rope'))
     ]
-    roles = {'base': 'nope', 'rotary': 'rope'}
+    roles = {'base': 'nope', 'rope': 'rope'}
     output = KINDS['entropy_loss'].draw(FigureInput('f', runs, {'panels': panels, 'roles': roles}))
     onset = next(c for c in output.claims if c.number == 2)
     assert set(onset.measured) == {'NoPE multiplier 1', 'RoPE multiplier 1'}

@@ -118,14 +118,14 @@ class Curve:
 
 
 def by_position(rows: Rows, L: int, roles: dict[str, str]) -> tuple[Verdicts, Numbers]:
-    """Figures 1 and 4. roles: base, uniform, headscale, rotary, ntk -> record, those there are;
+    """Figures 1 and 4. roles: base, uniform, headscale, RoPE, ntk -> record, those there are;
     `uniform` has a multiplier above 1."""
     c = {role: Curve(rows, record, L) for role, record in roles.items()}
-    trained = {role: c[role] for role in ('base', 'rotary') if role in c}
+    trained = {role: c[role] for role in ('base', 'rope') if role in c}
     found: Verdicts = {}
     numbers: Numbers = {}
-    if {'base', 'rotary'} <= set(c):
-        apart = c['base'].mean(L / 2, L) - c['rotary'].mean(L / 2, L)
+    if {'base', 'rope'} <= set(c):
+        apart = c['base'].mean(L / 2, L) - c['rope'].mean(L / 2, L)
         found['parity'] = word(abs(apart) <= 0.05)
         numbers['parity'] = [(apart, (-0.05, 0.05))]
     if trained:
@@ -157,12 +157,12 @@ def by_position(rows: Rows, L: int, roles: dict[str, str]) -> tuple[Verdicts, Nu
 
 def onset(trained: dict[str, Curve], ntk: Curve | None = None) -> bool | None:
     """ntk: a curve of the same text, whose rise above its own mean over [L/2, L] is taken off."""
-    paper = {'base': 1.2, 'rotary': 1.1}
+    paper = {'base': 1.2, 'rope': 1.1}
     verdicts = []
     for threshold in (0.05, 0.1, 0.2):
         bends = {role: curve.loss_bend(threshold, ntk) for role, curve in trained.items()}
         near = all(0.8 <= bend / paper[role] <= 1.25 for role, bend in bends.items())
-        verdicts.append(near and (len(bends) == 1 or bends['base'] > bends['rotary']))
+        verdicts.append(near and (len(bends) == 1 or bends['base'] > bends['rope']))
     return agreed(verdicts)
 
 

@@ -39,11 +39,11 @@ def agree(found: dict[str, str], said: dict[str, str]) -> None:
     assert found == {name: said[name] for name in found}
 
 
-# Bends of NoPE and rotary, floors of NoPE and of NoPE with one multiplier, bends of that: each set
+# Bends of NoPE and RoPE, floors of NoPE and of NoPE with one multiplier, bends of that: each set
 # turns some verdict.
 SHAPES = {
     'as the paper says': ((78, 72), (1.5, 1.52), (120, 120)),
-    'rotary first': ((72, 78), (1.5, 1.52), (120, 120)),
+    'RoPE first': ((72, 78), (1.5, 1.52), (120, 120)),
     'apart inside L': ((78, 72), (1.7, 1.72), (120, 120)),
     'no harm inside L': ((78, 72), (1.5, 1.5), (120, 120)),
     'bends that stay': ((78, 72), (1.5, 1.52), (78, 120)),
@@ -56,18 +56,18 @@ SHAPES = {
 @pytest.mark.parametrize('noise', [0.0, 0.02])
 @pytest.mark.parametrize('shape', SHAPES)
 def test_figure_1_is_decided_as_its_numbers_say(shape, noise, tmp_path):
-    (nope, rotary), (floor, raised), (loss, entropy) = SHAPES[shape]
+    (nope, rope), (floor, raised), (loss, entropy) = SHAPES[shape]
     records = {
         'nope': positions_records(loss_bend=nope, entropy_bend=nope, floor=floor, noise=noise),
         'nope_uniform': positions_records(
             lam='1.5', multiplier=1.5, loss_bend=loss, entropy_bend=entropy, floor=raised
         ),
         'rope': positions_records(
-            loss_bend=rotary, entropy_bend=1.2 * rotary, position='rotary', noise=noise
+            loss_bend=rope, entropy_bend=1.2 * rope, position='rope', noise=noise
         ),
         'rope_ntk': positions_records(loss_bend=150 + nope, entropy_bend=180, position='NTK'),
     }
-    roles = {'base': 'nope', 'uniform': 'nope_uniform', 'rotary': 'rope', 'ntk': 'rope_ntk'}
+    roles = {'base': 'nope', 'uniform': 'nope_uniform', 'rope': 'rope', 'ntk': 'rope_ntk'}
     options = {
         'panels': [{'curves': [{'record': name} for name in records]}],
         'roles': roles | {'uniform': ['nope_uniform']},
@@ -153,7 +153,7 @@ def decided(name: str, size: str, rows: recomputed.Rows) -> recomputed.Verdicts:
     return recomputed.by_length(rows, roles)
 
 
-PLAYERS = ('base', 'uniform', 'headscale', 'rotary', 'ntk')
+PLAYERS = ('base', 'uniform', 'headscale', 'rope', 'ntk')
 
 
 def _record(given) -> str:
@@ -215,11 +215,11 @@ def test_several_seeds_of_curves_by_position_are_decided_as_their_numbers_say(
     searched = {'lam': 'HeadScale at 256', 'multiplier': None}
     records = {
         'base': positions_records(),
-        'rotary': positions_records(loss_bend=72, entropy_bend=86, position='rotary'),
+        'rope': positions_records(loss_bend=72, entropy_bend=86, position='rope'),
         'uniform': positions_records(lam='1.5', multiplier=1.5, loss_bend=120, floor=floor),
         'headscale': positions_records(**searched, loss_bend=122, entropy_bend=90),
     }
-    roles = {'base': 'base', 'rotary': 'rotary', 'uniform': ['uniform']}
+    roles = {'base': 'base', 'rope': 'rope', 'uniform': ['uniform']}
     options = {
         'panels': [{'curves': [{'record': name} for name in records]}],
         'roles': roles | {'headscale': {4: 'headscale'}},

@@ -18,7 +18,7 @@ from nope.records import Records
 from tests.experiments.figures import synthetic
 
 CONFIGS = config_files.names()
-# Nothing is claimed of encodings but for NoPE and rotary, of layers of several kinds, of steps of a
+# Nothing is claimed of encodings but for NoPE and RoPE, of layers of several kinds, of steps of a
 # training, of rules of attention weights, of positions that are random or come later, nor of where
 # and how far queries look; RULER's effective lengths are read.
 UNDECIDED = {

@@ -30,13 +30,13 @@ def spread(made: Records, by: dict[str, float], seed: int = 0) -> Records:
 
 
 def parity(*, behind: float, apart: float, together: float = 0.0) -> Decided:
-    """Of NoPE, so many nats behind rotary; resamples of the two lie apart by `apart` nats, and
+    """Of NoPE, so many nats behind RoPE; resamples of the two lie apart by `apart` nats, and
     `together` moves both."""
-    roles = {'base': 'nope', 'rotary': 'rope'}
+    roles = {'base': 'nope', 'rope': 'rope'}
     options = {'panels': [{'curves': [{'record': r} for r in roles.values()]}], 'roles': roles}
     records = {
         'nope': positions_records(floor=1.5 + behind),
-        'rope': positions_records(floor=1.5, position='rotary'),
+        'rope': positions_records(floor=1.5, position='rope'),
     }
     records = {name: spread(r, {'loss': together, 'entropy': 0.0}) for name, r in records.items()}
     held = records['nope'].measures['loss' + RESAMPLED]

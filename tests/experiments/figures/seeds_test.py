@@ -27,13 +27,13 @@ def by_seed(found: dict[str, list[Records]]) -> dict[str, Records]:
 
 
 def entropy_loss(*floors: float) -> figures.FigureOutput:
-    """NoPE and rotary, rotary with a loss inside L of each of `floors`, NoPE with one of 1.5."""
+    """NoPE and RoPE, RoPE with a loss inside L of each of `floors`, NoPE with one of 1.5."""
     given = INPUTS['entropy_loss']
-    roles = {'base': 'nope', 'rotary': 'rope'}
+    roles = {'base': 'nope', 'rope': 'rope'}
     panels = [{'title': '', 'curves': [{'record': name} for name in roles.values()]}]
     records = {
         'nope': [positions_records(floor=1.5, noise=0.0) for _ in floors],
-        'rope': [positions_records(floor=floor, position='rotary') for floor in floors],
+        'rope': [positions_records(floor=floor, position='rope') for floor in floors],
     }
     options = {'panels': panels, 'roles': roles}
     return figures.draw('entropy_loss', FigureInput(given.name, by_seed(records), options))
@@ -121,7 +121,7 @@ def test_the_caption_has_the_lambda_of_every_seed():
 def test_seeds_are_in_the_order_of_their_numbers():
     """'seed10' is the smaller text."""
     options = {'panels': [{'title': '', 'curves': [{'record': name} for name in ('nope', 'rope')]}]}
-    options['roles'] = {'base': 'nope', 'rotary': 'rope'}
+    options['roles'] = {'base': 'nope', 'rope': 'rope'}
     records = {f'nope/seed{s}': positions_records(seed=s) for s in (10, 2)}
     records |= {f'rope/seed{s}': positions_records(floor=1.5 + s / 10, seed=s) for s in (10, 2)}
     output = figures.draw('entropy_loss', FigureInput('f', records, options))

@@ -45,6 +45,6 @@ def test_the_same_and_the_first_name_come_before_another_name() -> None:
     first = [Thing(('retrieval',), 6), Thing(('retrieval',), 1)]
     found = [pair.note for pair in paired([first, [Thing(('retrieval',), 1)]])]
     assert found == ['only in A', 'same']
-    first = [Thing(('rotary-1', 'rotary'), 6), Thing(('rotary-2', 'rotary'), 1)]
-    found = [pair.note for pair in paired([first, [Thing(('rotary-2', 'rotary'), 3)]])]
+    first = [Thing(('rope-1', 'rope'), 6), Thing(('rope-2', 'rope'), 1)]
+    found = [pair.note for pair in paired([first, [Thing(('rope-2', 'rope'), 3)]])]
     assert found == ['only in A', 'differs']

@@ -61,7 +61,7 @@ def test_an_unknown_name_has_no_config() -> None:
 
 def test_what_flags_cannot_say_gives_no_command() -> None:
     found = figure_configs.differences(
-        'fig4', settings_of('quick') | {'model.position': {'kind': 'rotary'}}
+        'fig4', settings_of('quick') | {'model.position': {'kind': 'rope'}}
     )
     assert found.flags is None and 'model.position' in found.changed
 

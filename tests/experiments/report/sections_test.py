@@ -92,12 +92,12 @@ def test_heads_are_held_against_the_same_model_with_other_multipliers_alone(
     for name, changes in {
         'base': {},
         'scaled': {'multiplier': 1.5},
-        'rotary': {'model': 'rotary'},
+        'rope': {'model': 'rope'},
         'seed': {'seed': 1, 'multiplier': 1.5},
     }.items():
         work.save(tmp_path, name, synthetic.positions_records(128, **changes))
     others = {g.slug: g.others for g in heads.grids(workfolder.read(tmp_path), 10**6)}
-    assert others == {'base': ('scaled',), 'scaled': ('base',), 'rotary': (), 'seed': ()}
+    assert others == {'base': ('scaled',), 'scaled': ('base',), 'rope': (), 'seed': ()}
 
 
 def test_curves_of_heads_get_coarser_and_then_are_left_out(tmp_path: pathlib.Path) -> None:

@@ -15,7 +15,7 @@ from nope.runtime import files
 from tests.experiments.figures import synthetic
 
 RUN = 'nope-64-4x64-seed0-0123456789ab'
-UNFINISHED = 'rotary-64-4x64-seed0-aaaaaaaaaaaa'
+UNFINISHED = 'rope-64-4x64-seed0-aaaaaaaaaaaa'
 SETTINGS = {'name': 'fig5', 'train.steps': 600, 'seeds': [0], 'model.layers': 4}
 
 

@@ -14,7 +14,7 @@ import pytest
 from nope.model import ModelConfig
 from nope.model.cache import empty
 from nope.model.decoding import BeamSearch, Stops, beams, next_logits, unstack
-from nope.positions import Rotary
+from nope.positions import RoPE
 from tests import tiny
 from tests.model.decoding.programs import table_model, table_variables, whole
 from tests.model.decoding.slow import LogProbs, Tokens, slowly
@@ -150,7 +150,7 @@ def test_a_search_that_is_wide_enough_finds_the_best_there_is() -> None:
     """Of all continuations of a model that remembers what came before: its cache follows the
     beams. Rows are of different lengths."""
     vocab, new, stop = 3, 3, 2
-    config = tiny.model(layers=1, vocab_size=vocab, position=Rotary(), window=5)
+    config = tiny.model(layers=1, vocab_size=vocab, position=RoPE(), window=5)
     variables, padding = tiny.variables(config), np.array([0, 3, 5], np.int32)
     prompts = tiny.tokens(len(padding), 6, vocab_size=vocab)
     everything = np.array([*itertools.product(range(vocab), repeat=new)], np.int32)

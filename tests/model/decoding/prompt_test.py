@@ -15,7 +15,7 @@ from nope.model import LayerKind, ModelConfig, ModelOutput, apply
 from nope.model.cache import Cache, empty
 from nope.model.decoding import unstack
 from nope.model.lam import GivenLaw, LogFloor, LogLength
-from nope.positions import DynamicNTK, ForgetGate, NoPE, Position, Rotary, Split
+from nope.positions import DynamicNTK, ForgetGate, NoPE, Position, RoPE, Split
 from tests import tiny
 from tests.model.decoding.programs import in_pieces, piece, whole
 from tests.model.pattern_test import THREE
@@ -36,37 +36,37 @@ def of_kinds(*positions: Position) -> ModelConfig:
 
 # With those of `MIXED`, every encoding: of several kinds in one model, fewer programs.
 MODELS = {
-    'rotary, none, a given law': dataclasses.replace(
-        of_kinds(ENCODINGS['rotary'], NoPE()), law=GivenLaw(LogFloor(3), 0.3, first=0)
+    'RoPE, none, a given law': dataclasses.replace(
+        of_kinds(ENCODINGS['rope'], NoPE()), law=GivenLaw(LogFloor(3), 0.3, first=0)
     ),
     'following the length': of_kinds(
-        ENCODINGS['dynamic YaRN'], ENCODINGS['LongRoPE'], Rotary(scaling=DynamicNTK(2.0, 8))
+        ENCODINGS['dynamic YaRN'], ENCODINGS['LongRoPE'], RoPE(scaling=DynamicNTK(2.0, 8))
     ),
-    'split': of_kinds(*(ENCODINGS[n] for n in ('half T5', 'half rotary, window', 'none'))),
+    'split': of_kinds(*(ENCODINGS[n] for n in ('half T5', 'half RoPE, window', 'none'))),
     'forget': tiny.model(pattern=(LayerKind(ForgetGate()), LayerKind(NoPE()))),
-    'chunks': tiny.model(pattern=(LayerKind(Rotary(), chunk=5), LayerKind(NoPE()))),
+    'chunks': tiny.model(pattern=(LayerKind(RoPE(), chunk=5), LayerKind(NoPE()))),
     'random positions': tiny.model(
-        pattern=(LayerKind(Rotary()), LayerKind(NoPE())), position_range=64
+        pattern=(LayerKind(RoPE()), LayerKind(NoPE())), position_range=64
     ),
     'half forget, window': tiny.model(layers=1, position=Split(ForgetGate(), window=5)),
     'adaptive temperature': tiny.model(
-        pattern=(LayerKind(Rotary()), LayerKind(NoPE())), lam_layers='nope', temperature='adaptive'
+        pattern=(LayerKind(RoPE()), LayerKind(NoPE())), lam_layers='nope', temperature='adaptive'
     ),
     'temperature by entropy': tiny.model(layers=1, temperature='entropy'),
     'entmax': tiny.model(layers=1, attention=None, weights='entmax', window=7),
     'stick-breaking': tiny.model(layers=1, attention=None, weights='stick_breaking'),
     'parallel block': tiny.model(
-        pattern=(LayerKind(Rotary(), window=5), LayerKind(NoPE())), norm='layer', block='parallel'
+        pattern=(LayerKind(RoPE(), window=5), LayerKind(NoPE())), norm='layer', block='parallel'
     ),
     'norms behind': tiny.model(
-        pattern=(LayerKind(Rotary(), window=5), LayerKind(NoPE())),
+        pattern=(LayerKind(RoPE(), window=5), LayerKind(NoPE())),
         block='post',
         qk_norm=True,
         qk_norm_over='projection',
     ),
     'norms at both ends': tiny.model(
         layers=1,
-        position=Rotary(),
+        position=RoPE(),
         window=5,
         block='both',
         norm_offset=True,

@@ -14,7 +14,7 @@ from nope.identity import plain
 from nope.interop.run_folder import model_types
 from nope.model import LayerKind, ModelConfig, lam
 from nope.model.lam import GivenLaw, LogFloor
-from nope.positions import NoPE, Rotary, Split
+from nope.positions import NoPE, RoPE, Split
 from nope.runtime.sections import rebuild
 from tests import tiny
 from tests.model.programs import T, run
@@ -74,7 +74,7 @@ def test_a_staircase_leaves_its_first_span_as_it_is() -> None:
 
 @pytest.mark.parametrize(
     'reach',
-    [{'pattern': (LayerKind(Rotary()), LayerKind(NoPE()))}, {'position': Split(Rotary())}],
+    [{'pattern': (LayerKind(RoPE()), LayerKind(NoPE()))}, {'position': Split(RoPE())}],
     ids=['layers', 'heads'],
 )
 def test_it_may_reach_what_has_no_position_alone(reach: dict[str, Any]) -> None:
@@ -119,6 +119,6 @@ def test_a_section_is_the_law_that_it_names() -> None:
 def test_laws_that_do_not_fit_the_model_are_refused() -> None:
     law = GivenLaw(LogFloor(8), 0.1, heads='nope')
     with pytest.raises(ValueError, match=r"^law\.heads is 'nope'; every head has a position"):
-        tiny.model(position=Rotary(), law=law)
+        tiny.model(position=RoPE(), law=law)
     with pytest.raises(ValueError, match=r'^law\.law\.head_dim is 9; there are heads of'):
         tiny.model(law=dataclasses.replace(law, law=lam.LAWS['info_scale'](8, 9)))

@@ -17,7 +17,7 @@ from nope.interop import Export, check_export
 from nope.interop.fold import fold
 from nope.model import LayerKind, ModelConfig, apply
 from nope.model.lam import LogLength
-from nope.positions import NoPE, Rotary
+from nope.positions import NoPE, RoPE
 from nope.sharding import MeshConfig
 from nope.training.step import batch_loss
 from nope.variables import Variables, lam_is_neutral, lam_of, last_multipliers, with_lam
@@ -29,7 +29,7 @@ from tests.model.lam.by_keys import ByKeys
 from tests.model.programs import T, loss_and_gradients, run
 
 CONFIG = tiny.model(lam=ByKeys())
-MIXED = (LayerKind(Rotary()), LayerKind(NoPE()))
+MIXED = (LayerKind(RoPE()), LayerKind(NoPE()))
 
 
 def expected(
@@ -227,7 +227,7 @@ def test_no_factor_of_the_weights_can_stand_for_it() -> None:
         with pytest.raises(ValueError, match=r'ByKeys follows the position.*W_q'):
             fold(CONFIG, tiny.varied_lam(CONFIG), length)
         for way in ('fold', 'scale_param'):
-            model = tiny.model(lam=ByKeys(), position=Rotary())
+            model = tiny.model(lam=ByKeys(), position=RoPE())
             with pytest.raises(ValueError, match=r'ByKeys follows the position.*W_q'):
                 check_export(model, Export(way, length))
             check_export(model, Export('none', length))

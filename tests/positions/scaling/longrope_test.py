@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nope.positions import LongRoPE, Rotary, longrope_multiplier
+from nope.positions import LongRoPE, RoPE, longrope_multiplier
 from tests import vectors
 from tests.positions import cases
 
@@ -26,7 +26,7 @@ def test_the_attention_factor(name: str, expected: float) -> None:
     rule = LongRoPE((1.0, 1.0), (2.0, 2.0), train_length, factor=float(factor))
     assert rule.attention_factor(1) == multiplier
     assert dataclasses.replace(rule, multiplier=1.3).attention_factor(1) == 1.3
-    encoding = Rotary(scaling=rule)
+    encoding = RoPE(scaling=rule)
     x_BTNH = cases.normal(0, 1, 1, 1, 4)
     for length in (1, 2 * train_length):
         q_BTNH, k_BTNH = cases.encode(encoding, x_BTNH, x_BTNH, np.array([[3]], np.int32), length)
@@ -51,15 +51,15 @@ def test_the_factors_change_beyond_the_training_length() -> None:
 def test_there_is_a_factor_for_every_pair() -> None:
     RULE.check(64)
     with pytest.raises(ValueError, match=r'^scaling\.short is 32 values, .*; 8 .* take 4 factors'):
-        Rotary(scaling=RULE).check(8)
+        RoPE(scaling=RULE).check(8)
 
 
 def test_the_multiplier_is_given_or_follows_from_the_factor() -> None:
     """Neither list says the factor: the largest of a published one is twice as large."""
-    Rotary(scaling=dataclasses.replace(RULE, multiplier=None, factor=4.0)).check(64)
+    RoPE(scaling=dataclasses.replace(RULE, multiplier=None, factor=4.0)).check(64)
     with pytest.raises(ValueError, match=r'^scaling\.multiplier is None; .* with a factor'):
-        Rotary(scaling=dataclasses.replace(RULE, multiplier=None)).check(64)
+        RoPE(scaling=dataclasses.replace(RULE, multiplier=None)).check(64)
     with pytest.raises(ValueError, match=r'^scaling\.train_length is 1; with a factor .* least 2'):
-        Rotary(scaling=LongRoPE(SHORT, LONG, 1, factor=4.0)).check(64)
+        RoPE(scaling=LongRoPE(SHORT, LONG, 1, factor=4.0)).check(64)
     with pytest.raises(ValueError, match=r'^factor is 0.0; it must be finite and above 0'):
         LongRoPE((1.0,), (1.0,), 16, factor=0.0)

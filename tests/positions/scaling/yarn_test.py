@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nope.positions import DynamicYarn, Rotary, Unscaled, Yarn
+from nope.positions import DynamicYarn, RoPE, Unscaled, Yarn
 from tests import vectors
 from tests.positions import cases
 
@@ -25,7 +25,7 @@ def logits_over_plain(scaling: Yarn, length: int) -> float:
     """q . k of tokens at one position, next to what it is without the rule."""
     x_BTNH = cases.normal(0, 1, 1, 1, vectors.DIMS)
     position_BT = np.array([[5]], np.int32)
-    q_BTNH, k_BTNH = cases.encode(Rotary(scaling=scaling), x_BTNH, x_BTNH, position_BT, length)
+    q_BTNH, k_BTNH = cases.encode(RoPE(scaling=scaling), x_BTNH, x_BTNH, position_BT, length)
     return float(np.sum(np.asarray(q_BTNH) * k_BTNH) / np.sum(x_BTNH**2))
 
 
@@ -95,7 +95,7 @@ def test_dynamic_yarn_has_the_factor_of_the_length(times: int) -> None:
     assert multiplier == pytest.approx(expected['logit_multiplier'], rel=vectors.RTOL)
 
 
-def test_dynamic_yarn_is_plain_rotary_up_to_the_training_length() -> None:
+def test_dynamic_yarn_is_plain_rope_up_to_the_training_length() -> None:
     plain = Unscaled().inverse_frequencies(vectors.BASE, vectors.DIMS, 1)
     for length in (1, 100, L):
         frequencies, factor = traced(DynamicYarn(train_length=L), jnp.float32(length))

@@ -21,7 +21,7 @@ from nope.data import DataConfig, TaskData
 from nope.evals import longbench
 from nope.evals.generation import Options
 from nope.model import ModelConfig, counts
-from nope.positions import DynamicNTK, Linear, NoPE, Position, Rotary, Scaling
+from nope.positions import DynamicNTK, Linear, NoPE, Position, RoPE, Scaling
 from nope.sharding import MeshConfig, make_mesh
 from nope.training import optim
 from nope.training.config import check_whole_sequences
@@ -40,7 +40,7 @@ def step(length: int = 8, batch: int = 8, model: ModelConfig | None = None, **nu
 
 
 def rope(scaling: Scaling) -> ModelConfig:
-    return tiny.model(position=Rotary(scaling=scaling))
+    return tiny.model(position=RoPE(scaling=scaling))
 
 
 def test_products_are_counted_as_often_as_they_run() -> None:
@@ -340,7 +340,7 @@ def test_what_a_config_lacks_is_named(
 
 @pytest.mark.parametrize(('arrays', 'mesh', 'position', 'parts', 'integers'), [
     # Tokens, targets, segments and positions; tokens and targets.
-    (DataConfig(documents='apart').arrays, {'data': 2, 'context': 2}, Rotary(), 2, 4),
+    (DataConfig(documents='apart').arrays, {'data': 2, 'context': 2}, RoPE(), 2, 4),
     (TaskData.arrays, {'data': 2}, NoPE(), 1, 2),
 ])  # fmt: skip
 def test_a_step_is_lowered_without_data(

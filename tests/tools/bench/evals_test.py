@@ -14,13 +14,13 @@ import pytest
 from nope.data.templates import PAPER
 from nope.evals import passkey
 from nope.evals.generation import Options
-from nope.positions import Rotary
+from nope.positions import RoPE
 from tests import tiny
 from tools.bench import eval_cases as parts
 from tools.bench import evals as tool
 from tools.bench import harness
 
-CONFIG = tiny.model(layers=1, vocab_size=258, position=Rotary())
+CONFIG = tiny.model(layers=1, vocab_size=258, position=RoPE())
 SIZES = parts.Sizes(
     window=16, stride=4, windows=3, lengths=(160,), tests=1,
     prompt=12, new_tokens=3, rows=2, beams=2,

@@ -1,7 +1,7 @@
 """Released results of the second paper (arXiv 2305.19466) on tasks that are here too.
 
 Accuracies are over all test examples beyond the lengths of training, three seeds each in no known
-order. They are without scratchpad, but for addition with a full one, where Rotary has one seed.
+order. They are without scratchpad, but for addition with a full one, where RoPE has one seed.
 Accuracies by length (`released_lengths.json`) are means over seeds.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 
 SOURCE = 'arXiv 2305.19466'
 # Its encodings, in the order of rows that decides equal accuracies. APE is the sinusoidal one.
-ENCODINGS = ('Rotary', 'ALiBi', 'T5', 'APE', 'NoPE')
+ENCODINGS = ('RoPE', 'ALiBi', 'T5', 'APE', 'NoPE')
 
 ALL = 'all'
 # Category -> its tasks. The paper's ranks are of 17 tasks and 3 seeds.

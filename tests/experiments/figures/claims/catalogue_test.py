@@ -155,7 +155,7 @@ def test_a_function_that_lacks_something_says_what_and_a_reading_decides_nothing
 @pytest.mark.parametrize(
     ('options', 'claims'),
     [
-        ({'kind': 'entropy_loss', 'roles': {'base': 'a', 'rotary': 'b'}}, {'parity', 'onset'}),
+        ({'kind': 'entropy_loss', 'roles': {'base': 'a', 'rope': 'b'}}, {'parity', 'onset'}),
         ({'kind': 'length_curves', 'roles': {'headscale': {4: 'a', 5: 'b'}}}, {'lowest'}),
         ({'kind': 'length_curves', 'roles': {}}, set()),
         ({'kind': 'emergence'}, set()),

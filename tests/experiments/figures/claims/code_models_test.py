@@ -18,7 +18,7 @@ MULTIPLES = (0.5, 1.0, 1.37, 2.0, 2.5)
 PAPER = {
     'code_nope': (2.99, 2.75, 2.67, 143, 503),
     'code_alibi': (2.97, 2.82, 2.93, 45, 151),
-    'code_rotary': (2.93, 2.69, 166, 744, 854),
+    'code_rope': (2.93, 2.69, 166, 744, 854),
 }
 IDS = [rule.id for rule in code_models.RULES]
 
@@ -67,7 +67,7 @@ def test_the_papers_numbers_bear_the_papers_claims() -> None:
     ('role', 'values', 'failing'),
     [
         ('code_alibi', (2.97, 3.10, 2.93, 45, 151), 'code_encodings_alike_inside'),
-        ('code_rotary', (2.93, 2.69, 3.50, 744, 854), 'rotary_code_fails_at_once'),
+        ('code_rope', (2.93, 2.69, 3.50, 744, 854), 'rope_code_fails_at_once'),
         ('code_nope', (2.99, 2.75, 3.20, 143, 503), 'nope_code_fails_later'),
         ('code_nope', (2.99, 2.75, 2.67, 4.0, 503), 'nope_code_fails_later'),
         ('code_alibi', (2.97, 2.82, 2.93, 45, 800), 'alibi_code_degrades_slower'),
@@ -85,4 +85,4 @@ def test_a_difference_within_the_margin_and_a_missing_encoding_decide_nothing() 
     for perplexities, verdict in ((near, 'undecided'), (left, 'not measured')):
         found = {c.id: c.verdict for c in drawn(perplexities)}
         assert found['alibi_code_degrades_slower'] == verdict
-        assert found['rotary_code_fails_at_once'] == 'holds'
+        assert found['rope_code_fails_at_once'] == 'holds'

@@ -11,7 +11,7 @@ from tests.experiments.figures import synthetic
 ROWS = ('RoPE', 'NoPE', 'HeadScale 2 L', 'HeadScale 4 L', 'HeadScale 9 L')
 ROLES = {
     'base': 'NoPE',
-    'rotary': 'RoPE',
+    'rope': 'RoPE',
     'headscale': {2: 'HeadScale 2 L', 4: 'HeadScale 4 L', 9: 'HeadScale 9 L'},
 }
 PAPER = (16.5, 18.3, 18.5, 17.2, 17.0)

@@ -123,7 +123,7 @@ def test_seeds_that_differ_decide_nothing():
     [({'NoPE': 86, 'RoPE': 81}, HOLDS), ({'NoPE': 84}, FAILS), ({}, NOT), ({'none': 50}, NOT)],
 )
 def test_the_mean_inside_the_window_is_the_papers_where_it_prints_one(paper, verdict):
-    runs = {'NoPE': by_length(0.95), 'RoPE': by_length(0.9, **synthetic.ROTARY)}
+    runs = {'NoPE': by_length(0.95), 'RoPE': by_length(0.9, **synthetic.ROPE)}
     claim = found('passkey_inside', runs | {'none': by_length(0.0, window=128)}, {}, paper)
     assert claim.verdict == verdict
     if 'RoPE' in paper:
@@ -140,8 +140,8 @@ def test_the_mean_inside_the_window_is_the_papers_where_it_prints_one(paper, ver
         ((0.3,), NOT),  # it has no keys to lose
     ],
 )
-def test_rotary_fails_at_once_where_few_keys_are_repeated_from_five_quarters_on(values, verdict):
-    claim = found('rotary_passkey_fails', {'rotary': by_length(*values)})
+def test_rope_fails_at_once_where_few_keys_are_repeated_from_five_quarters_on(values, verdict):
+    claim = found('rope_passkey_fails', {'rope': by_length(*values)})
     assert claim.verdict == verdict
     assert verdict == NOT or claim.headline.startswith('most keys repeated, at ')
 

@@ -41,7 +41,7 @@ def test_the_papers_own_numbers_bear_them_all():
             runs[f'{row}@{corpus}'] = perplexity_records(values, corpus=corpus)
     roles = {
         'base': 'NoPE',
-        'rotary': 'RoPE',
+        'rope': 'RoPE',
         'ntk': 'NTK_zero',
         'yarn': 'YaRN_zero',
         'uniform': {2: 'uniform_1.2', 4: 'uniform_1.5', 8: 'uniform_1.8'},
@@ -142,7 +142,7 @@ NOWHERE = tuple(c | {'missing': 'not there'} for c in PERPLEXITY_OPTIONS['corpor
             ({'roles': {k: v for k, v in PERPLEXITY_OPTIONS['roles'].items() if k != role}}, names)
             for role, names in {
                 'base': {'parity', 'uniform_hurts', 'headscale_hurts'},
-                'rotary': {'parity'},
+                'rope': {'parity'},
                 'uniform': {'uniform_hurts', 'headscale_beats_uniform', 'headscale_hurts_less'},
                 'headscale': set(IDS) - {'parity', 'uniform_hurts'},
                 'ntk': {'between_ntk_and_yarn', 'ntk_by_window'},

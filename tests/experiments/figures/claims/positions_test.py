@@ -53,12 +53,12 @@ def decided(**played):
 
 
 def nope_and_rope(nope, rope):
-    return {'base': curve(loss_bend=nope), 'rotary': curve(loss_bend=rope)}
+    return {'base': curve(loss_bend=nope), 'rope': curve(loss_bend=rope)}
 
 
 def moved(base=None, stays=True, **changed):
     """NoPE with a multiplier, and with `stays` RoPE, whose bends have to stay."""
-    rope = {'rotary': curve(), 'rotary_uniform': [scaled()]} if stays else {}
+    rope = {'rope': curve(), 'rope_uniform': [scaled()]} if stays else {}
     return {'base': base or curve(), 'uniform': [scaled(**changed)], **rope}
 
 
@@ -70,7 +70,7 @@ STEEP = scaled(floor=1.5, loss_slope=1.0)
 OUTWARD = {'loss_bend': 120, 'entropy_bend': 120}
 TABLE = [
     *(
-        ('parity', {'base': curve(floor=1.5 + apart), 'rotary': curve(floor=1.5)}, verdict)
+        ('parity', {'base': curve(floor=1.5 + apart), 'rope': curve(floor=1.5)}, verdict)
         for apart, verdict in ((0.04, HOLDS), (0.06, FAILS), (-0.06, FAILS))
     ),
     ('parity', {'base': curve()}, NOT),
@@ -100,10 +100,10 @@ TABLE = [
     ('bends_move', moved(loss_bend=120, entropy_bend=80), FAILS),
     ('bends_move', moved(loss_bend=80, entropy_bend=120, stays=False), FAILS),
     *(
-        ('bends_move', moved(**OUTWARD) | {'rotary_uniform': [scaled(), scaled(**one)]}, FAILS)
+        ('bends_move', moved(**OUTWARD) | {'rope_uniform': [scaled(), scaled(**one)]}, FAILS)
         for one in ({'loss_bend': 160, 'entropy_bend': 160}, {'loss_bend': 160})
     ),
-    ('bends_move', moved(**OUTWARD) | {'rotary_uniform': [scaled(entropy_bend=160)]}, FAILS),
+    ('bends_move', moved(**OUTWARD) | {'rope_uniform': [scaled(entropy_bend=160)]}, FAILS),
     # The largest multiplier decides about short positions.
     *(
         (
@@ -144,7 +144,7 @@ def test_curves_decide(name, played, verdict):
 
 
 def test_numbers_are_those_of_the_curves():
-    found = decided(base=curve(floor=1.56), rotary=curve(floor=1.5), uniform=[scaled(floor=1.7)])
+    found = decided(base=curve(floor=1.56), rope=curve(floor=1.5), uniform=[scaled(floor=1.7)])
     assert found['parity'].numbers[0].by_seed == pytest.approx([0.06])
     assert found['uniform_hurts'].numbers[0].by_seed == pytest.approx([0.14])
     onset = decided(base=curve(loss_bend=90))['onset'].measured['base0']
@@ -163,7 +163,7 @@ def test_what_is_hard_in_the_text_moves_no_onset():
         return dataclasses.replace(one, loss=one.loss + bump)
 
     hard = {role: bumped(c) for role, c in given.items()}
-    assert decided(base=hard['base'], rotary=hard['rotary'])['onset'].holds is False
+    assert decided(base=hard['base'], rope=hard['rope'])['onset'].holds is False
     found = decided(**hard)['onset']
     assert found.verdict == OPEN
     onsets, expected = (c.measured['base0']['onset_beside_ntk'] for c in (found, smooth))

@@ -18,7 +18,7 @@ from tests.experiments.figures.synthetic import (
     with_records,
 )
 
-LIKE_T5, UNLIKE_ROTARY = 'nope_attends_like_t5', 'nope_attends_unlike_rotary'
+LIKE_T5, UNLIKE_ROPE = 'nope_attends_like_t5', 'nope_attends_unlike_rope'
 ANOTHER_SEED = 't5_is_as_near_as_another_seed'
 
 
@@ -33,7 +33,7 @@ def claims(distances: Mapping[str, float], **more: Any) -> dict[str, Decided]:
 def test_the_order_of_the_paper_holds_and_another_does_not() -> None:
     assert [c.holds for c in claims_of(KIND, INPUTS[KIND]).values()] == [True, True, True]
     other = {**DISTANCES, 'T5': 0.7, 'APE': 0.1}
-    assert [claims(other)[name].verdict for name in (LIKE_T5, UNLIKE_ROTARY, ANOTHER_SEED)] == [
+    assert [claims(other)[name].verdict for name in (LIKE_T5, UNLIKE_ROPE, ANOTHER_SEED)] == [
         'does not hold'
     ] * 3
 
@@ -55,10 +55,10 @@ def test_two_seeds_are_one_pair_of_models() -> None:
 
 
 def test_what_a_claim_needs_and_is_missing_is_said() -> None:
-    few = {name: DISTANCES[name] for name in ('Rotary', 'ALiBi', 'T5')}
+    few = {name: DISTANCES[name] for name in ('RoPE', 'ALiBi', 'T5')}
     found = claims(few, task=None)
     assert found[LIKE_T5].holds
-    assert found[UNLIKE_ROTARY].measured == {'missing': "no curve is of the encoding 'APE'"}
+    assert found[UNLIKE_ROPE].measured == {'missing': "no curve is of the encoding 'APE'"}
     assert found[ANOTHER_SEED].measured == {'missing': "no curve is of the encoding 'NoPE'"}
     assert "'T5'" in claims({'ALiBi': 0.4})[LIKE_T5].measured['missing']
     two = claims({name: DISTANCES[name] for name in ('ALiBi', 'T5')})
@@ -72,7 +72,7 @@ def test_rows_and_text_have_layers_sides_and_the_paper_s_numbers() -> None:
     assert (last['length'], last['layer'], last['longest']) == (2, 4, 4)
     assert last['released'] == pytest.approx(2 * last['distance'])
     lines = output.markdown.splitlines()
-    assert lines[0] == '| rsc, nats | the Rotary | the ALiBi | the T5 | the APE | the NoPE |'
+    assert lines[0] == '| rsc, nats | the RoPE | the ALiBi | the T5 | the APE | the NoPE |'
     assert lines[2].startswith('| up to 4, all layers | 0.100 | 0.100 ')
     assert lines[3].startswith('| beyond 4, all layers | 0.610 | 0.410 | 0.210 ')
     assert lines[4].startswith('| beyond 4, layer 1 | 0.549 ')
@@ -108,10 +108,10 @@ def test_records_that_do_not_belong_together_are_refused() -> None:
         draw(dataclasses.replace(given, records=fewer))
     two = distance_input(task='scan')
     renamed = {f's{name}': r for name, r in two.records.items()}
-    one_more = {**two.options['curves'][0], 'group': 'sRotary'}
+    one_more = {**two.options['curves'][0], 'group': 'sRoPE'}
     both = {'curves': [*given.options['curves'], one_more]}
-    with pytest.raises(ValueError, match=r"'scan' has the curves \['the Rotary'\], 'rsc' has"):
+    with pytest.raises(ValueError, match=r"'scan' has the curves \['the RoPE'\], 'rsc' has"):
         draw(FigureInput('f', {**given.records, **renamed}, both))
-    curve = {**given.options['curves'][0], 'paper': 'RoPE'}
+    curve = {**given.options['curves'][0], 'paper': 'rope'}
     with pytest.raises(ValueError, match='paper must be one of'):
         KINDS['attention_distance'].required('f', {'curves': [curve]})

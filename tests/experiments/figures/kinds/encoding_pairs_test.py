@@ -18,7 +18,7 @@ from tests.experiments.figures.synthetic import (
     with_records,
 )
 
-# Rotary, ALiBi, T5, APE, NoPE: NoPE is ahead by 0.1 of ALiBi on one task, behind it on the other.
+# RoPE, ALiBi, T5, APE, NoPE: NoPE is ahead by 0.1 of ALiBi on one task, behind it on the other.
 TASKS = {'rsc': (0.2, 0.6, 0.5, 0.0, 0.7), 'mc': (0.1, 0.5, 0.3, 0.0, 0.4)}
 
 
@@ -41,7 +41,7 @@ def claim(*args: Any, **how: Any) -> Any:
 
 def test_every_encoding_without_positions_meets_every_other_one() -> None:
     found = compared(given(without=('NoPE', 'ALiBi')))
-    others = ('rotary', 'T5 bias', 'sine')
+    others = ('RoPE', 'T5 bias', 'sine')
     assert list(found) == [(one, told) for one in ('NoPE', 'ALiBi') for told in others]
     pair = found['ALiBi', 'T5 bias']
     assert pair.tasks == ('rsc', 'mc') and pair.seeds == ('0', '1', '2')
@@ -100,7 +100,7 @@ def test_a_missing_encoding_of_the_paper_is_named() -> None:
 
 
 @pytest.mark.parametrize('without', [
-    ('nope',), 'NoPE', ('rotary', 'ALiBi', 'T5 bias', 'sine', 'NoPE'),
+    ('nope',), 'NoPE', ('RoPE', 'ALiBi', 'T5 bias', 'sine', 'NoPE'),
 ])  # fmt: skip
 def test_labels_that_no_curve_has_are_refused(without: tuple[str, ...]) -> None:
     with pytest.raises(ValueError, match=r'accepted: some of the labels .* and not all'):

@@ -27,7 +27,7 @@ from tests.experiments.figures.synthetic import (
 KIND = 'encoding_ranks'
 draw = KINDS[KIND].draw
 read = scores.read_all
-# Rotary, ALiBi, T5, APE, NoPE, as everywhere below.
+# RoPE, ALiBi, T5, APE, NoPE, as everywhere below.
 ONE = {'rsc': (0.2, 0.4, 0.6, 0.0, 0.8)}
 PAPERS_ORDER = {'rsc': (0.2, 0.4, 0.6, 0.0, 0.8), 'mc': (0.1, 0.3, 0.5, 0.0, 0.9)}
 
@@ -194,7 +194,7 @@ def test_one_seed_decides_nothing() -> None:
     ('accuracies', 'open_'),
     [
         ((0.0,) * 5, {'nope_ranks_first', 'encodings_rank_in_order', 'sinusoidal_ranks_last'}),
-        # Rotary precedes APE in the order that decides ties.
+        # RoPE precedes APE in the order that decides ties.
         ((0.0, 0.2, 0.4, 0.0, 0.8), {'encodings_rank_in_order', 'sinusoidal_ranks_last'}),
     ],
 )
@@ -213,7 +213,7 @@ def test_tasks_that_were_not_learned_are_told() -> None:
     }
     found = claims_of(KIND, with_records(figure, **poor))
     assert found['all_solve_inside'].verdict == 'does not hold'
-    assert found['all_solve_inside'].headline.startswith('lowest accuracy inside L, rotary on rsc')
+    assert found['all_solve_inside'].headline.startswith('lowest accuracy inside L, RoPE on rsc')
 
 
 def test_examples_beyond_the_limit_are_told_of() -> None:
@@ -272,7 +272,7 @@ def test_ranks_among_other_encodings_stand_beside_no_released_ones() -> None:
 @pytest.mark.parametrize(
     'change, message',
     [
-        ({'paper': 'RoPE'}, r"paper must be one of .* got 'RoPE'"),
+        ({'paper': 'rope'}, r"paper must be one of .* got 'rope'"),
         ({'label': ''}, r"curves must give 'label'"),
     ],
 )

@@ -24,7 +24,7 @@ def drawn(runs=None, **options):
 
 
 def figure_of(losses, keys=FAR, four=(1.0,) * 5, **options):
-    """Of split heads and rotary. losses: by name, at L and from 8 L to 32 L of each seed."""
+    """Of split heads and RoPE. losses: by name, at L and from 8 L to 32 L of each seed."""
     runs, points = {}, []
     for name, by_seed in losses.items():
         for seed, (first, last) in enumerate(by_seed):
@@ -35,13 +35,13 @@ def figure_of(losses, keys=FAR, four=(1.0,) * 5, **options):
             runs[f'{name}_keys/{seed}'] = key_records(keys, **facts)
             runs[f'{name}_four/{seed}'] = key_records(four, **facts, **FOUR)
         points.append({'label': name, 'loss': name, 'keys': f'{name}_keys', 'four': f'{name}_four'})
-    roles = {'split': 'split', 'rotary': 'rotary'}
+    roles = {'split': 'split', 'rope': 'rope'}
     options = {'points': points, 'roles': roles} | options
     return KINDS['frontier'].draw(FigureInput('f', runs, options))
 
 
-def claims(split, rotary=((1.3, 3.0), (1.3, 3.0)), **more):
-    return {c.id: c for c in figure_of({'split': split, 'rotary': rotary}, **more).claims}
+def claims(split, rope=((1.3, 3.0), (1.3, 3.0)), **more):
+    return {c.id: c for c in figure_of({'split': split, 'rope': rope}, **more).claims}
 
 
 def test_a_row_is_a_seed_of_a_point_with_what_the_records_hold():
@@ -63,7 +63,7 @@ def test_another_multiple_of_l_is_drawn():
     runs = synthetic.frontier_runs(1)
     output = drawn(runs, times=4)
     assert output.figure.axes[0].get_ylabel().startswith('loss at 4 L')
-    (row,) = [r for r in output.rows if r['label'] == 'rotary']
+    (row,) = [r for r in output.rows if r['label'] == 'RoPE']
     assert row['loss_at_times_nats'] == runs['p1_loss/seed0']['loss_window'][4]
     assert row['share_of_keys_at_times'] == 1
 
@@ -94,18 +94,18 @@ def test_methods_near_the_lowest_loss_have_a_panel_where_others_hide_them():
     near = {number for number, (_, last, _) in losses if last < 1.319 + frontier.NEAR}
     far = set(range(1, len(FRONTIER) + 1)) - near
     assert [sorted(numbers_of(axes)) for axes in figure.axes[:2]] == [sorted(far), sorted(near)]
-    alike = figure_of({'split': [(1.3, 1.3)], 'rotary': [(1.31, 1.32)]}).figure
+    alike = figure_of({'split': [(1.3, 1.3)], 'rope': [(1.31, 1.32)]}).figure
     assert len(alike.axes) == 2 and sorted(numbers_of(alike.axes[0])) == [1, 2]
-    apart = figure_of({'split': [(1.3, 1.3)], 'rotary': [(1.3, 3.0)]}).figure
+    apart = figure_of({'split': [(1.3, 1.3)], 'rope': [(1.3, 3.0)]}).figure
     assert len(apart.axes) == 2
 
 
 def test_whiskers_reach_from_the_smallest_to_the_largest_seed():
-    output = figure_of({'split': [(1.3, 1.4), (1.2, 1.5)], 'rotary': [(1.3, 3.0), (1.3, 3.0)]})
+    output = figure_of({'split': [(1.3, 1.4), (1.2, 1.5)], 'rope': [(1.3, 3.0), (1.3, 3.0)]})
     across, up, *_ = output.figure.axes[0].lines
     np.testing.assert_allclose(across.get_xdata(), [1.2, 1.3])
     np.testing.assert_allclose(up.get_ydata(), [1.4, 1.5])
-    one = figure_of({'split': [(1.3, 1.4)], 'rotary': [(1.3, 3.0)]})
+    one = figure_of({'split': [(1.3, 1.4)], 'rope': [(1.3, 3.0)]})
     assert len(one.figure.axes[0].lines) == 3  # two points, and where nothing is lost
     assert 'whiskers' in output.caption and 'One seed each.' in one.caption
 
@@ -119,7 +119,7 @@ def test_whiskers_reach_from_the_smallest_to_the_largest_seed():
         ([(1.30, 1.35), (1.31, 1.20)], None, None),  # intervals of two seeds are wide
     ],
 )
-def test_every_seed_must_keep_its_loss_and_match_rotary(split, keeps, in_domain):
+def test_every_seed_must_keep_its_loss_and_match_rope(split, keeps, in_domain):
     split = [(a - 1e-12, b - 2e-12) for a, b in split]  # sums of decimals are not exact
     found = claims(split)
     assert (found['keeps_loss'].holds, found['in_domain'].holds) == (keeps, in_domain)

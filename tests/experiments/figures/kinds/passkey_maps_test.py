@@ -238,7 +238,7 @@ def test_the_caption_tells_a_brief_prompt_and_what_models_have_seen():
     [
         ({'window': 1024}, "runs differ in 'window'"),
         ({'max_length': 8192}, "runs differ in 'max_length'"),
-        ({'position': 'rotary'}, "runs differ in 'position'"),
+        ({'position': 'rope'}, "runs differ in 'position'"),
     ],
 )
 def test_seeds_of_a_panel_differ_in_their_seed_alone(changed, message):

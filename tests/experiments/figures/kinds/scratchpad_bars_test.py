@@ -45,7 +45,7 @@ def test_formats_are_ranked_by_accuracy_beyond_l_for_every_encoding_and_seed() -
     ranks = found['parity'].reciprocal()
     assert ranks.shape == (3, 5, 2)
     np.testing.assert_allclose(ranks[:, 0, 0], [1, 1 / 3, 1 / 2])
-    # Rotary adds best with a full one; of ALiBi's two others both share ranks 2 and 3.
+    # RoPE adds best with a full one; of ALiBi's two others both share ranks 2 and 3.
     np.testing.assert_allclose(found['addition'].reciprocal()[:, 1, 0], [1 / 2.5, 1, 1 / 2.5])
 
 

@@ -87,7 +87,7 @@ def test_options_are_checked(options: dict[str, object], message: str) -> None:
 def test_the_caption_says_what_lambda_was() -> None:
     caption = KINDS['task_lambda'].draw(synthetic.lambda_input()).caption
     assert 'dotted: longest examples of the searches (rsc 6; rdc 6; scan 6)' in caption
-    assert 'Lambda of NoPE: 1; HeadScale: 1; rotary: 1.' in caption
+    assert 'Lambda of NoPE: 1; HeadScale: 1; RoPE: 1.' in caption
 
 
 def test_the_caption_has_the_lambdas_of_all_seeds() -> None:

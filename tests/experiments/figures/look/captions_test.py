@@ -51,11 +51,11 @@ def test_training_import_and_tuning(changed, end):
 
 def test_every_seed_and_every_position_encoding_of_a_label_is_named():
     found = sentence(
-        {'seed': 1, 'position': 'rotary, YaRN x2'},
-        {'seed': 2, 'position': 'rotary, YaRN x2'},
-        {'seed': 1, 'position': 'rotary, YaRN x4'},
+        {'seed': 1, 'position': 'RoPE, YaRN x2'},
+        {'seed': 2, 'position': 'RoPE, YaRN x2'},
+        {'seed': 1, 'position': 'RoPE, YaRN x4'},
     )
-    assert 'position encoding: rotary, YaRN x2 / rotary, YaRN x4; trained on' in found
+    assert 'position encoding: RoPE, YaRN x2 / RoPE, YaRN x4; trained on' in found
     assert found.endswith('seeds 1 and 2).')
 
 

@@ -36,7 +36,7 @@ def test_a_curve_without_a_row_is_in_all_of_them() -> None:
 
 def test_models_have_their_colours_in_every_row_and_no_other_curve_has_them() -> None:
     """Also where a model comes in a later row than a curve that would have had its colour."""
-    labels = {'one': ('half ALiBi', 'half T5'), 'two': ('half ALiBi', 'NoPE', 'rotary')}
+    labels = {'one': ('half ALiBi', 'half T5'), 'two': ('half ALiBi', 'NoPE', 'rope')}
     curves = [
         {'group': f'{row} {label}', 'label': label, 'row': row}
         for row, some in labels.items()

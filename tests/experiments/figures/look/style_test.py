@@ -6,9 +6,9 @@ from experiments.figures.look import style
 
 
 def test_models_keep_their_colours_whatever_stands_beside_them() -> None:
-    both = style.colors_of(['NoPE', 'rotary'])
-    assert style.colors_of(['rotary', 'mine', 'NoPE', 'yours']).items() >= both.items()
-    assert style.colors_of(['RoPE'])['RoPE'] == both['rotary']
+    both = style.colors_of(['NoPE', 'rope'])
+    assert style.colors_of(['rope', 'mine', 'NoPE', 'yours']).items() >= both.items()
+    assert style.colors_of(['RoPE'])['RoPE'] == both['rope']
 
 
 def test_labels_of_one_figure_differ_while_there_are_colours() -> None:
@@ -20,5 +20,5 @@ def test_labels_of_one_figure_differ_while_there_are_colours() -> None:
 
 
 def test_models_differ_but_for_two_names_of_one() -> None:
-    assert style.MODELS['rotary'] == style.MODELS['RoPE']
+    assert style.MODELS['rope'] == style.MODELS['RoPE']
     assert len(set(style.MODELS.values())) == len(style.MODELS) - 1

@@ -115,12 +115,12 @@ INPUTS = {
     'longbench_table': FigureInput(
         'table3',
         longbench_runs(),
-        {'rows': LONGBENCH_ROWS, 'roles': {'base': 'NoPE', 'rotary': 'RoPE'}},
+        {'rows': LONGBENCH_ROWS, 'roles': {'base': 'NoPE', 'rope': 'RoPE'}},
     ),
     'commonsense_table': FigureInput(
         'table1',
         harness_runs(),
-        {'rows': HARNESS_ROWS, 'roles': {'base': 'NoPE', 'rotary': 'RoPE'}},
+        {'rows': HARNESS_ROWS, 'roles': {'base': 'NoPE', 'rope': 'RoPE'}},
     ),
     'ablation_table': FigureInput('table4', ablation_runs(), ABLATION_OPTIONS),
     'passkey_maps': FigureInput(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nope.records import Measure, Records
-from tests.experiments.figures.synthetic.lengths import MULTIPLES, ROTARY, length_records
+from tests.experiments.figures.synthetic.lengths import MULTIPLES, ROPE, length_records
 from tests.experiments.figures.synthetic.making import TEXT, attributes, saying
 
 
@@ -60,8 +60,8 @@ PASSKEY_ROLES = {
 
 
 def passkey_runs(seeds=2) -> dict[str, Records]:
-    """Rotary up to its window, and HeadScale at 2 L with an ablation."""
-    runs = {'rope': passkey_records(reach=1100, **ROTARY)}
+    """RoPE up to its window, and HeadScale at 2 L with an ablation."""
+    runs = {'rope': passkey_records(reach=1100, **ROPE)}
     for name, share in (('full', 1.0), ('no_init', 0.3)):
         for seed in range(seeds):
             runs[f'{name}/seed{seed}'] = passkey_records(
@@ -125,11 +125,11 @@ FAR = (*MULTIPLES, 16, 32)  # of L
 # Loss at L and at 8 L and share of keys at 8 L, None where it was not asked; a first look's.
 FRONTIER = {
     'NoPE': (1.873, 2.407, 0.0),
-    'rotary': (1.341, 3.153, 0.0),
+    'RoPE': (1.341, 3.153, 0.0),
     'ALiBi': (1.401, 1.395, 0.1),
     'T5 bias': (1.360, 2.720, None),
     'sinusoidal': (1.430, 3.800, None),
-    'rotary, YaRN': (1.345, 1.620, 0.2),
+    'RoPE, YaRN': (1.345, 1.620, 0.2),
     'NoPE, HeadScale searched at 8 L': (2.021, 2.037, 0.15),
     'forget gates': (1.335, 1.323, 0.08),
     'half forget gates, half NoPE': (1.343, 1.326, 0.98),
@@ -150,7 +150,7 @@ FRONTIER_POINTS = [
 ]
 FRONTIER_ROLES = {
     'split': 'half forget gates, half NoPE, log-length lambda',
-    'rotary': 'rotary',
+    'rope': 'RoPE',
 }
 
 

@@ -1,4 +1,4 @@
-"""Loss by length of the window: searches, rotary scalings and fine-tuned models."""
+"""Loss by length of the window: searches, RoPE scalings and fine-tuned models."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def reaching(factor: float, *, cost: float, slope: float, floor: float = 1.3) ->
     return floor + cost * np.log2(factor) + slope * beyond
 
 
-ROTARY = {'model': 'rotary, 4 layers, width 64, 4 heads, 222k parameters', 'position': 'rotary'}
+ROPE = {'model': 'RoPE, 4 layers, width 64, 4 heads, 222k parameters', 'position': 'RoPE'}
 LENGTH_CURVES = [
     {'group': 'base', 'label': 'base'},
     {'group': 'uniform', 'label': 'best uniform multiplier for each n'},
@@ -92,16 +92,16 @@ FACTOR_CURVES = [
 
 
 def factor_runs(seeds: int) -> dict[str, Records]:
-    """Rotary without scaling, and with two methods at FACTORS on test and validation windows."""
+    """RoPE without scaling, and with two methods at FACTORS on test and validation windows."""
     runs = {}
     for seed in range(seeds):
         rope = reaching(1, cost=0, slope=0.9)
-        runs[f'rope/seed{seed}'] = length_records(rope, seed, split='test', **ROTARY)
+        runs[f'rope/seed{seed}'] = length_records(rope, seed, split='test', **ROPE)
         runs[f'headscale_8x/seed{seed}'] = length_records(PILOT['headscale_8x'], seed, split='test')
         for method, shape in ZERO_SHOT.items():
             for factor in FACTORS:
                 window = reaching(factor, **shape)
-                facts = ROTARY | {'position': f'rotary, {method} x{factor}'}
+                facts = ROPE | {'position': f'RoPE, {method} x{factor}'}
                 name = f'{method}_{factor}'
                 runs[f'{name}/seed{seed}'] = length_records(window, seed, split='test', **facts)
                 runs[f'{name}_choice/seed{seed}'] = length_records(
@@ -141,12 +141,12 @@ def tuned_runs(seeds: int) -> dict[str, Records]:
     runs = {}
     for seed in range(seeds):
         rope = reaching(1, cost=0, slope=0.9)
-        runs[f'rope/seed{seed}'] = length_records(rope, seed, **ROTARY)
+        runs[f'rope/seed{seed}'] = length_records(rope, seed, **ROPE)
         for budget, (steps, cost) in BUDGETS.items():
             for method, share in (('PI', 1.0), ('YaRN', 0.5)):
                 for n in TUNED:
-                    facts = ROTARY | {
-                        'position': f'rotary, {method} x{n}',
+                    facts = ROPE | {
+                        'position': f'RoPE, {method} x{n}',
                         'tuning': f'fine-tuned for {steps} steps of 8 sequences of {64 * n}',
                     }
                     runs[f'{method}_{budget}_{n}/seed{seed}'] = length_records(

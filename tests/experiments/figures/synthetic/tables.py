@@ -6,7 +6,7 @@ import numpy as np
 
 from nope.records import Measure, Records
 from tests.experiments.figures.synthetic.keys import passkey_records
-from tests.experiments.figures.synthetic.lengths import ROTARY
+from tests.experiments.figures.synthetic.lengths import ROPE
 from tests.experiments.figures.synthetic.making import TEXT, attributes, saying
 
 WINDOWS = (1, 2, 4, 8)
@@ -113,7 +113,7 @@ def perplexity_runs(seeds=2, names=PERPLEXITY, **changed) -> dict[str, Records]:
             1.01**seed * np.array(PERPLEXITY[name]) ** power,
             corpus=corpus,
             seed=seed,
-            **(ROTARY if name.startswith(('rope', 'ntk', 'yarn', 'pi')) else {}) | changed,
+            **(ROPE if name.startswith(('rope', 'ntk', 'yarn', 'pi')) else {}) | changed,
         )
         for name in names
         for corpus, power in (('pg19', 1.0), ('proof_pile', 0.5))
@@ -172,7 +172,7 @@ PERPLEXITY_ROWS = (
 )
 PERPLEXITY_ROLES = {
     'base': 'NoPE',
-    'rotary': 'RoPE',
+    'rope': 'RoPE',
     'ntk': 'dynamic NTK',
     'yarn': 'YaRN',
     'uniform': {2: 'uniform 1.2', 4: 'uniform 1.5', 8: 'uniform 1.8'},

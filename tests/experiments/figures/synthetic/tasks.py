@@ -11,8 +11,8 @@ from nope.records import Measure, Records
 from tests.experiments.figures.synthetic.making import attributes, saying
 
 # Accuracies beyond L of the paper's encodings on three tasks; each length of 2 L has one less.
-ENCODINGS = {'rotary': 'Rotary', 'ALiBi': 'ALiBi', 'T5 bias': 'T5', 'sine': 'APE', 'NoPE': 'NoPE'}
-DISTANCES = {'Rotary': 0.6, 'ALiBi': 0.4, 'T5': 0.2, 'APE': 0.5, 'NoPE': 0.2}
+ENCODINGS = {'RoPE': 'RoPE', 'ALiBi': 'ALiBi', 'T5 bias': 'T5', 'sine': 'APE', 'NoPE': 'NoPE'}
+DISTANCES = {'RoPE': 0.6, 'ALiBi': 0.4, 'T5': 0.2, 'APE': 0.5, 'NoPE': 0.2}
 ENCODING_TASKS = {
     'rsc': (0.3, 0.5, 0.7, 0.1, 0.9),
     'rdc': (0.4, 0.6, 0.7, 0.2, 0.8),
@@ -179,7 +179,7 @@ def distance_input(distances=None, seeds=3, spread=0.01, task='rsc') -> FigureIn
 
 
 # Accuracies beyond L as the base, a searched model and another one have them.
-LAMBDA_ROLES = {'NoPE': 'base', 'HeadScale': 'searched', 'rotary': 'other'}
+LAMBDA_ROLES = {'NoPE': 'base', 'HeadScale': 'searched', 'RoPE': 'other'}
 
 
 def lambda_input(seeds=3, gain=0.2) -> FigureInput:

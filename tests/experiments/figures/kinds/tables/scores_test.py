@@ -19,7 +19,7 @@ from tests.experiments.figures.synthetic import (
 LONG, COMMON = 'longbench_table', 'commonsense_table'
 MAKE = {LONG: longbench_records, COMMON: harness_records}
 TASKS = {LONG: LONGBENCH, COMMON: tuple(HARNESS)}
-ROLES = {'base': 'NoPE', 'rotary': 'RoPE'}
+ROLES = {'base': 'NoPE', 'rope': 'RoPE'}
 ROWS = tuple({'label': n, 'paper': n, 'record': n} for n in ('RoPE', 'NoPE'))
 
 
@@ -122,7 +122,7 @@ def test_parity_is_within_one_point(difference, holds):
 
 
 def test_without_roles_or_scores_parity_is_undecided():
-    assert parity(0, {'base': 'NoPE'}).measured == {'missing': "no row has the role 'rotary'"}
+    assert parity(0, {'base': 'NoPE'}).measured == {'missing': "no row has the role 'rope'"}
     rows = (ROWS[0], {'label': 'NoPE', 'missing': 'not trained'})
     (claim,) = draw(COMMON, {'RoPE': harness_records(range(7))}, rows, roles=ROLES).claims
     assert claim.holds is None

@@ -1,4 +1,4 @@
-"""Rotary settings of a config.json to and from `nope.positions`.
+"""RoPE settings of a config.json to and from `nope.positions`.
 
 Two spellings are read. Of transformers 4:
 
@@ -26,7 +26,7 @@ from nope.positions import (
     Linear,
     Llama3,
     LongRoPE,
-    Rotary,
+    RoPE,
     Scaling,
     Unscaled,
     Yarn,
@@ -46,7 +46,7 @@ def read(
     longest: int = 2048,
     settings: Fields | None = None,
     head_dim: int | None = None,
-) -> Rotary:
+) -> RoPE:
     """The encoding that a config.json describes. theta, longest: the class's defaults of
     `rope_theta` and `max_position_embeddings`.
 
@@ -84,44 +84,44 @@ def read(
     names = [holder for holder in both if 'rope_theta' in holder.values]
     bases = [holder.number('rope_theta', above=1.0) for holder in names]
     base = _same(fields, 'rope_theta', bases, theta)
-    return Rotary(base, scaling, dims=None if dims == head_dim else dims, share=share)
+    return RoPE(base, scaling, dims=None if dims == head_dim else dims, share=share)
 
 
-def unwritable(rotary: Rotary, head_dim: int, *, partial: bool = False) -> str | None:
+def unwritable(rope: RoPE, head_dim: int, *, partial: bool = False) -> str | None:
     """Reason why a config.json cannot describe the encoding; None if it can. partial: for a class
     that may turn a share of a head's dimensions."""
-    scaling = rotary.scaling
-    if rotary.interleaved:
-        return 'its rotary pairs are neighbours, where stock models turn halves'
-    dims = rotary.dims or head_dim
+    scaling = rope.scaling
+    if rope.interleaved:
+        return 'its RoPE pairs are neighbours, where stock models turn halves'
+    dims = rope.dims or head_dim
     if dims != head_dim and not partial:
-        return f'only {rotary.dims} of {head_dim} dimensions of a head turn'
+        return f'only {rope.dims} of {head_dim} dimensions of a head turn'
     if type(scaling) not in _WRITERS:
         return f'stock models have no scaling like {type(scaling).__name__}'
-    if rotary.share < 1 and not isinstance(scaling, Unscaled | NTK | Linear):
-        return f'stock models have no {type(scaling).__name__} of {rotary.share:g} of the pairs'
+    if rope.share < 1 and not isinstance(scaling, Unscaled | NTK | Linear):
+        return f'stock models have no {type(scaling).__name__} of {rope.share:g} of the pairs'
     if isinstance(scaling, ByParts) and scaling.ramp != 'dimensions':
         return f'stock models have no ramp by {scaling.ramp}'
-    if rotary.share < 1 and dims != head_dim:
+    if rope.share < 1 and dims != head_dim:
         return f'stock models have no p-RoPE of {dims} of {head_dim} dimensions'
-    base = scaling.scaled_base(rotary.base, dims)
+    base = scaling.scaled_base(rope.base, dims)
     if not 1 < base <= MAX_NUMBER:
         return f'its base is {base:g}, not above 1 and at most {MAX_NUMBER:g}'
     return None
 
 
-def write(rotary: Rotary, head_dim: int, longest: int | None) -> dict[str, Any]:
+def write(rope: RoPE, head_dim: int, longest: int | None) -> dict[str, Any]:
     """The keys of config.json for an encoding that `unwritable` has no reason against.
 
     longest: the longest sequence the model is for, if known. Rules that follow from
     `max_position_embeddings` decide on it themselves.
     """
-    scaling, dims = rotary.scaling, rotary.dims or head_dim
+    scaling, dims = rope.scaling, rope.dims or head_dim
     settings = _WRITERS[type(scaling)](scaling)
-    if rotary.share < 1:
-        settings = {**settings, 'rope_type': 'proportional', _SHARE: float(rotary.share)}
+    if rope.share < 1:
+        settings = {**settings, 'rope_type': 'proportional', _SHARE: float(rope.share)}
     # NTK-aware scaling is a larger base and nothing else.
-    base = float(scaling.scaled_base(rotary.base, dims))
+    base = float(scaling.scaled_base(rope.base, dims))
     keys: dict[str, Any] = {'rope_theta': base, 'rope_scaling': settings or None}
     if dims != head_dim:
         share = dims / head_dim  # whose product with the head dim is rounded down

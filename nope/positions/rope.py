@@ -1,4 +1,4 @@
-"""Rotary position embedding (Su et al., 2021, arXiv 2104.09864)."""
+"""RoPE, rotary position embedding (Su et al., 2021, arXiv 2104.09864)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nope.runtime.errors import FieldError, inside
 
 
 @dataclasses.dataclass(frozen=True)
-class Rotary(Position):
+class RoPE(Position):
     """Rotation of pairs of dimensions by the angle position * base ** (-2j / R), pair j of R / 2.
 
     scaling: rule for the frequencies beyond the training length.
@@ -53,9 +53,7 @@ class Rotary(Position):
             rule = f'accepted: an even number, at least 4 and at most head_dim, {head_dim}'
             raise FieldError('dims', dims, rule)
         if head_dim < 4 or dims % 2:
-            raise FieldError(
-                'head_dim', head_dim, 'rotary positions take an even number, at least 4'
-            )
+            raise FieldError('head_dim', head_dim, 'RoPE takes an even number, at least 4')
         if not self.turning_pairs(head_dim):
             raise FieldError('share', self.share, f'none of {dims // 2} pairs of dimensions turns')
         with inside('scaling'):
@@ -106,7 +104,7 @@ class Rotary(Position):
 
     def describe(self) -> str:
         partly = '' if self.share == 1 else f', {self.share:g} of pairs'
-        return f'rotary{partly}{self.scaling.describe()}'
+        return f'RoPE{partly}{self.scaling.describe()}'
 
 
 def _rotate_halves(x_BTNR: jax.Array, cos: jax.Array, sin: jax.Array) -> jax.Array:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nope.interop import rope
+from nope.interop import rope_settings
 from nope.interop.fields import Fields
 from nope.positions import (
     NTK,
@@ -17,7 +17,7 @@ from nope.positions import (
     Linear,
     Llama3,
     LongRoPE,
-    Rotary,
+    RoPE,
     Scaling,
     Unscaled,
     Yarn,
@@ -80,8 +80,8 @@ WRITABLE = [
 ]
 
 
-def read(config: dict[str, Any]) -> Rotary:
-    return rope.read(Fields(config))
+def read(config: dict[str, Any]) -> RoPE:
+    return rope_settings.read(Fields(config))
 
 
 def name(case: Any) -> str:
@@ -92,7 +92,7 @@ def name(case: Any) -> str:
 def test_settings_are_read_in_the_spellings_of_both_versions(
     settings: dict[str, Any], expected: Scaling
 ) -> None:
-    wanted = Rotary(500_000.0, expected)
+    wanted = RoPE(500_000.0, expected)
     longest = {'max_position_embeddings': 8192}
     spelled = {key.replace('rope_type', 'type'): value for key, value in settings.items()}
     old = {'rope_theta': 500_000, **longest}
@@ -104,25 +104,25 @@ def test_settings_are_read_in_the_spellings_of_both_versions(
 @pytest.mark.parametrize('scaling', WRITABLE, ids=name)
 @pytest.mark.parametrize('longest', [None, 2048])
 def test_what_is_written_is_read_back(scaling: Scaling, longest: int | None) -> None:
-    rotary = Rotary(12_345.6, scaling)
-    assert rope.unwritable(rotary, H) is None
-    written = rope.write(rotary, H, longest)
-    assert read(json.loads(json.dumps(written))) == rotary
+    rope = RoPE(12_345.6, scaling)
+    assert rope_settings.unwritable(rope, H) is None
+    written = rope_settings.write(rope, H, longest)
+    assert read(json.loads(json.dumps(written))) == rope
 
 
 def test_the_original_length_of_longrope_stands_where_both_versions_look_for_it() -> None:
     """Transformers 4 decides between short and long factors by a key beside `rope_scaling`."""
-    written = rope.write(Rotary(1e4, LongRoPE(SHORT, LONG, 2048, 1.25)), H, 65_536)
+    written = rope_settings.write(RoPE(1e4, LongRoPE(SHORT, LONG, 2048, 1.25)), H, 65_536)
     assert written[ORIGINAL] == written['rope_scaling'][ORIGINAL] == 2048
-    assert ORIGINAL not in rope.write(Rotary(1e4, Yarn(4.0, 2048)), H, 8192)
+    assert ORIGINAL not in rope_settings.write(RoPE(1e4, Yarn(4.0, 2048)), H, 8192)
 
 
 def test_ntk_aware_scaling_is_written_as_a_larger_base() -> None:
-    rotary = Rotary(10_000.0, NTK(4.0))
-    written = rope.write(rotary, H, 2048)
+    rope = RoPE(10_000.0, NTK(4.0))
+    written = rope_settings.write(rope, H, 2048)
     assert written['rope_scaling'] is None
     np.testing.assert_allclose(
-        read(written).inverse_frequencies(H, 5), rotary.inverse_frequencies(H, 5), rtol=1e-6
+        read(written).inverse_frequencies(H, 5), rope.inverse_frequencies(H, 5), rtol=1e-6
     )
 
 
@@ -146,41 +146,41 @@ def test_ntk_aware_scaling_is_written_as_a_larger_base() -> None:
 def test_the_longest_sequence_that_is_written(
     scaling: Scaling, known: int | None, longest: int
 ) -> None:
-    written = rope.write(Rotary(scaling=scaling), H, known)
+    written = rope_settings.write(RoPE(scaling=scaling), H, known)
     assert written['max_position_embeddings'] == longest
 
 
 def test_a_multiplier_that_follows_from_the_factor_is_written() -> None:
-    rotary = Rotary(scaling=LongRoPE(SHORT, LONG, 2048, factor=4.0))
-    written = rope.write(rotary, H, 2048)
+    rope = RoPE(scaling=LongRoPE(SHORT, LONG, 2048, factor=4.0))
+    written = rope_settings.write(rope, H, 2048)
     multiplier = longrope_multiplier(4.0, 2048)
-    assert read(written) == Rotary(scaling=LongRoPE(SHORT, LONG, 2048, multiplier))
+    assert read(written) == RoPE(scaling=LongRoPE(SHORT, LONG, 2048, multiplier))
     del written['rope_scaling']['attention_factor']  # versions without the key take the ratio
-    assert read(written) == Rotary(scaling=LongRoPE(SHORT, LONG, 2048, multiplier))
+    assert read(written) == RoPE(scaling=LongRoPE(SHORT, LONG, 2048, multiplier))
 
 
 @pytest.mark.parametrize(
-    ('rotary', 'reason'),
+    ('rope', 'reason'),
     [
-        (Rotary(interleaved=True), 'neighbours'),
-        (Rotary(dims=8), '8 of 16'),
-        (Rotary(scaling=Yarn(4.0, 2048), share=0.5), 'Yarn of 0.5 of the pairs'),
-        (Rotary(scaling=DynamicYarn()), 'DynamicYarn'),
-        (Rotary(scaling=ByParts(4.0, 2048, ramp='turns')), 'turns'),
-        (Rotary(scaling=Yarn(4.0, 2048, ramp='turns')), 'turns'),
-        (Rotary(base=1.0), 'base'),
-        (Rotary(base=1e300), 'base'),
-        (Rotary(base=1e300, scaling=NTK(1e300)), 'base'),
+        (RoPE(interleaved=True), 'neighbours'),
+        (RoPE(dims=8), '8 of 16'),
+        (RoPE(scaling=Yarn(4.0, 2048), share=0.5), 'Yarn of 0.5 of the pairs'),
+        (RoPE(scaling=DynamicYarn()), 'DynamicYarn'),
+        (RoPE(scaling=ByParts(4.0, 2048, ramp='turns')), 'turns'),
+        (RoPE(scaling=Yarn(4.0, 2048, ramp='turns')), 'turns'),
+        (RoPE(base=1.0), 'base'),
+        (RoPE(base=1e300), 'base'),
+        (RoPE(base=1e300, scaling=NTK(1e300)), 'base'),
     ],
 )
-def test_what_stock_models_lack_is_not_written(rotary: Rotary, reason: str) -> None:
-    assert reason in (rope.unwritable(rotary, H) or '')
+def test_what_stock_models_lack_is_not_written(rope: RoPE, reason: str) -> None:
+    assert reason in (rope_settings.unwritable(rope, H) or '')
 
 
 def test_what_a_config_leaves_out_is_the_class_s_own() -> None:
     settings = {'rope_scaling': {'type': 'dynamic', 'factor': 2.0}}
-    found = rope.read(Fields(settings), theta=2e6, longest=512)
-    assert found == Rotary(2e6, DynamicNTK(2.0, 512))
+    found = rope_settings.read(Fields(settings), theta=2e6, longest=512)
+    assert found == RoPE(2e6, DynamicNTK(2.0, 512))
 
 
 PARTLY = {'rope_type': 'proportional', SHARE: 0.25}
@@ -190,7 +190,7 @@ PARTLY = {'rope_type': 'proportional', SHARE: 0.25}
     ('settings', 'scaling'), [({}, Unscaled()), ({'factor': 4.0}, Linear(4.0))], ids=name
 )
 def test_proportional_settings_are_p_rope(settings: dict[str, Any], scaling: Scaling) -> None:
-    wanted = Rotary(1e6, scaling, share=0.25)
+    wanted = RoPE(1e6, scaling, share=0.25)
     settings = {**PARTLY, **settings}
     outside = {key: value for key, value in settings.items() if key != SHARE}
     assert read({'rope_parameters': {'rope_theta': 1e6, **settings}}) == wanted
@@ -200,13 +200,13 @@ def test_proportional_settings_are_p_rope(settings: dict[str, Any], scaling: Sca
 
 @pytest.mark.parametrize('scaling', [Unscaled(), Linear(4.0), NTK(4.0)], ids=name)
 def test_p_rope_is_written_as_proportional_settings(scaling: Scaling) -> None:
-    rotary = Rotary(12_345.6, scaling, share=0.375)
-    assert rope.unwritable(rotary, H) is None
-    written = rope.write(rotary, H, 2048)
+    rope = RoPE(12_345.6, scaling, share=0.375)
+    assert rope_settings.unwritable(rope, H) is None
+    written = rope_settings.write(rope, H, 2048)
     assert written['rope_scaling']['rope_type'] == 'proportional'
     found = read(json.loads(json.dumps(written)))
     np.testing.assert_allclose(
-        found.inverse_frequencies(H, 5), rotary.inverse_frequencies(H, 5), rtol=1e-6
+        found.inverse_frequencies(H, 5), rope.inverse_frequencies(H, 5), rtol=1e-6
     )
 
 
