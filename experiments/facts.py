@@ -36,9 +36,12 @@ def of_evaluation(
     trained_on: the run whose data are named. model: as it was measured, at a step of the run (None:
     the last). split: that was read, if one was.
     """
-    read = trained_on.data
+    read, first = trained_on.data, run
+    while first.init is not None:
+        first = first.init
     return {
         'run_id': identifier(run),
+        'trained_id': identifier(first),
         **_training(run, step),
         'model': describe_model(run.model),
         'position': model.describe_position(),

@@ -17,6 +17,7 @@ from experiments.runs import Source, text_of
 from nope import sharding
 from nope.data.evaluation import CUTS, ENDS, EvalBlocks
 from nope.data.splits import SPLITS
+from nope.evals import unigram
 from nope.records import Records
 from nope.runtime.errors import FieldError
 
@@ -114,7 +115,8 @@ class WindowSpec(EvalSpec):
         rows = most_rows(bench.batch_tokens, bench.mesh)(self.windows.length, sharding.RULES)
         how = {'mesh': bench.mesh, 'batch_size': rows, 'progress': bench.bar(self.title)}
         found, more = self.found(bench, read, **how)
-        return found, {'documents': read.documents} | more
+        known = {'documents': read.documents, 'unigram_nats': unigram.entropy(read.tokens[:, 1:])}
+        return found, known | more
 
     @property
     def extent(self) -> int:

@@ -19,6 +19,7 @@ import numpy as np
 
 from experiments.figures.claims.decide import Rule, decide
 from experiments.figures.claims.decided import Decided
+from experiments.figures.claims.learned import borne_out
 from experiments.figures.given import (
     MEASURES,
     FigureInput,
@@ -135,7 +136,7 @@ class Figure(abc.ABC, Generic[D]):
 
     def decided(self, given: FigureInput) -> list[Decided]:
         """Claims without a picture, of an input that `draw` accepts."""
-        return self.claims(given, self.read(given))
+        return borne_out(self.claims(given, self.read(given)), given.records.values())
 
     def draw(self, given: FigureInput) -> FigureOutput:
         """The figure of one seed, or of groups of seeds."""
@@ -151,7 +152,7 @@ class Figure(abc.ABC, Generic[D]):
                 figure=self.picture(given, data),
                 rows=list(self.rows(given, data)),
                 caption=self.caption(given, data),
-                claims=self.claims(given, data),
+                claims=borne_out(self.claims(given, data), [given.records[n] for n in names]),
                 runs={name: str(given.records[name].attributes['run_id']) for name in names},
                 markdown=self.markdown(given, data),
             )

@@ -18,7 +18,7 @@ from jax.sharding import Mesh
 
 from nope import losses, sharding
 from nope.data.documents import Documents
-from nope.evals import batching, bootstrap
+from nope.evals import batching, bootstrap, unigram
 from nope.evals.forward import Progress
 from nope.evals.samples import SampleLog
 from nope.model import ModelConfig, apply
@@ -230,10 +230,14 @@ def _records(
         if all(windows_R.all() for windows_R in windows):
             sums = [loss_W @ counts_WR for loss_W, counts_WR in zip(by_window, counts, strict=True)]
             resampled = np.stack(sums, axis=1) / np.stack(windows, axis=1)
+    shortest = min(plans, key=lambda p: p.window)
     axes = ('length',)
     return Records(
         attributes={
             'evaluation': 'perplexity',
+            'unigram_nats': unigram.entropy(
+                documents.windows(shortest.documents, shortest.ends, stride)
+            ),
             'stride': stride,
             'scored': budget,
             'bos': bool(documents.prefix),

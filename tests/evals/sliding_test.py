@@ -17,7 +17,7 @@ from nope import sharding
 from nope.data import DataConfig
 from nope.data.documents import Documents, open_documents
 from nope.data.sources import Text
-from nope.evals import bootstrap, sliding
+from nope.evals import bootstrap, sliding, unigram
 from nope.evals.samples import SampleLog
 from nope.model import apply
 from nope.model.lam import LogLength
@@ -164,6 +164,7 @@ def test_every_window_is_scored_as_if_alone(bos: bool, tmp_path: pathlib.Path) -
     for index, (length, variables) in enumerate(zip(LENGTHS, models, strict=True)):
         counts = [size + bos for size in SIZES]
         windows = brute_force(counts, length, STRIDE)[: BUDGET // STRIDE]
+        shortest = windows if index == 0 else shortest
         losses = []
         for document, end in windows:
             tokens = documents[document][end - length : end]
@@ -178,8 +179,10 @@ def test_every_window_is_scored_as_if_alone(bos: bool, tmp_path: pathlib.Path) -
     np.testing.assert_array_equal(found['perplexity'], np.exp(found['loss']))
     assert len(log) == found['windows'].sum()
     assert found.along('length', 2).tolist() == list(LENGTHS)
+    scored = [documents[d][end - STRIDE : end] for d, end in shortest]
     assert dict(found.attributes) == {
         'evaluation': 'perplexity',
+        'unigram_nats': pytest.approx(unigram.entropy(np.concatenate(scored))),
         'stride': STRIDE,
         'scored': BUDGET,
         'bos': bos,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from experiments.figures.base import kind
 from experiments.figures.claims import scores as claims
-from experiments.figures.kinds.tables.scores import ScoreTable
+from experiments.figures.given import FigureInput
+from experiments.figures.kinds.tables.scores import Rows, ScoreTable
 from experiments.figures.read.tables import paper
+from experiments.figures.read.tables.score_row import AVERAGE
 from experiments.figures.read.tables.table import Column
 
 TASKS = {
@@ -34,3 +36,8 @@ class CommonsenseTable(ScoreTable):
     )
     ROLES = claims.ROLES
     RULES = claims.RULES
+
+    def caption(self, given: FigureInput, rows: Rows) -> str:
+        errors = [f'{r.error:.1f} ({r.option["label"]})' for r in rows if AVERAGE.key in r.scores]
+        said = f' Standard errors of the means, by questions: {", ".join(errors)} points.'
+        return super().caption(given, rows) + said * bool(errors)

@@ -27,6 +27,15 @@ class ScoreRow:
     scores: Mapping[str, np.ndarray]
     samples: Mapping[str, int]
 
+    @property
+    def error(self) -> float:
+        """Standard error of the mean over the tasks, points: of shares of independent questions,
+        in one seed. Shares of right answers alone have it."""
+        tasks = [task for task in self.scores if task != AVERAGE.key]
+        shares = np.array([self.scores[task].mean() for task in tasks])
+        counts = np.array([self.samples[task] for task in tasks])
+        return float(np.sqrt((shares * (100 - shares) / counts).sum()) / len(tasks))
+
     def mean(self, task: str) -> float:
         """Over seeds; Undecided where it was not measured."""
         if task not in self.scores:

@@ -104,8 +104,8 @@ def test_captions_say_the_protocol():
     assert 'zero-shot, without a BOS' in KINDS[COMMON].draw(INPUTS[COMMON]).caption
 
 
-def parity(difference, roles=ROLES):
-    scores = np.linspace(25, 60, 7)
+def parity(difference, roles=ROLES, lowest=25.0):
+    scores = np.linspace(lowest, lowest + 35, 7)
     runs = {'RoPE': harness_records(scores), 'NoPE': harness_records(scores + difference)}
     (claim,) = draw(COMMON, runs, roles=roles).claims
     return claim
@@ -119,6 +119,24 @@ def test_parity_is_within_one_point(difference, holds):
     assert (claim.number, claim.holds) == (1, holds)
     assert claim.numbers[0].by_seed == pytest.approx([difference])
     assert 'within 1 points of 0' in claim.statement
+
+
+def test_two_models_that_know_nothing_are_not_alike():
+    # 1,000 questions a task: the mean of seven shares near a third has a standard error of 0.55.
+    assert (
+        parity(0, lowest=19.5).measured['missing'].startswith("'NoPE' answers as by chance: 37.0")
+    )
+    assert parity(0, lowest=21.5).holds is True
+
+
+def test_standard_errors_are_told():
+    (claim,) = draw(
+        COMMON, {n: harness_records([50.0] * 7) for n in ('RoPE', 'NoPE')}, roles=ROLES
+    ).claims
+    # sqrt(0.5 * 0.5 / 7,000) is 0.6 points, of a difference sqrt(2) times that.
+    assert claim.headline.endswith('(standard error by questions 0.8)')
+    caption = KINDS[COMMON].draw(INPUTS[COMMON]).caption
+    assert 'Standard errors of the means, by questions: 0.' in caption
 
 
 def test_without_roles_or_scores_parity_is_undecided():
