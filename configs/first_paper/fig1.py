@@ -15,9 +15,10 @@ Small: 20 minutes of one core a model. Result, three seeds: the loss rises from 
 
 from ml_collections import ConfigDict
 
-from configs.shared import base, models, pieces, released
+from configs.shared import base, books, models, pieces, released
 
 
+@books.also
 @released.also
 def get_config(size: str = 'quick') -> ConfigDict:
     config = base.experiment('fig1', size)

@@ -11,11 +11,12 @@ three seeds: HeadScale is 0.04 to 0.16 nats below the multiplier at 4 L. Over (0
 
 from ml_collections import ConfigDict
 
-from configs.shared import base, pieces, released
+from configs.shared import base, books, pieces, released
 
 TIMES = 4.0
 
 
+@books.also
 @released.also
 def get_config(size: str = 'quick') -> ConfigDict:
     config = base.experiment('fig4', size)

@@ -20,11 +20,12 @@ are repeated at 64 L.
 
 from ml_collections import ConfigDict
 
-from configs.shared import splits
+from configs.shared import books, splits
 
 HALF = 'half forget gates, half NoPE'
 
 
+@books.also
 def get_config(size: str = 'quick') -> ConfigDict:
     config = splits.experiment('split_seeds', size)
     config.seeds = (0, 1, 2)

@@ -13,12 +13,13 @@ nats at L or more.
 
 from ml_collections import ConfigDict
 
-from configs.shared import base, pieces, released
+from configs.shared import base, books, pieces, released
 
 TIMES = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 SEARCHED = (1.5, 2.0, 3.0, 4.0)
 
 
+@books.also
 @released.also
 def get_config(size: str = 'quick') -> ConfigDict:
     config = base.experiment('fig_dynamic', size)
