@@ -15,6 +15,10 @@ from configs.shared import base
 
 NAME = 'books'
 FOLDER = 'data/books'
+RECIPE = (  # said where the folder is missing
+    'accepted: a folder of JSON lines, made as configs/books/README.md says, by the name '
+    f'{FOLDER} or behind the size as {NAME}=FOLDER'
+)
 SIZES = tuple(size for size in base.SIZES if size != 'paper')  # those of the default text
 
 
@@ -38,6 +42,7 @@ def also(get_config):
             config.data.mixture = tuple((source if s == 'stdlib' else s, w) for s, w in mixture)
         else:
             config.data.source = source
+        config.recipe = RECIPE
         suffix = '' if size == 'quick' else f'_{size}'
         config.name = f'{config.name.removesuffix(suffix)}_{NAME}{suffix}'
         return config
