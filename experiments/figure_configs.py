@@ -64,8 +64,8 @@ def differences(name: str, settings: Mapping[str, Any], asked: str = '') -> Diff
 
 def changes(folder: pathlib.Path, name: str, size: str) -> dict[str, tuple[Any, Any]]:
     """{path: (the config's value, the figure's)} for settings of the figure in `folder` that its
-    config has not at that size. `FREE` may differ, at paper size `FILES` too, and everything where
-    the models are the user's. Another text may lie in another folder."""
+    config has not at that size. `FREE` may differ. At paper size `FILES` may too, and everything
+    where the models are the user's. Another text may lie in any folder."""
     if size == RELEASED or name in OF_CHECKPOINTS:
         return {}
     free = (*FREE, *FILES) if size == SIZES[-1] else FREE
