@@ -1,7 +1,7 @@
 """Figure 1: attention entropy and loss by position, with and without position encoding.
 
     nope run fig1:quick --workdir=work/quick
-    nope run fig1:quick,books --workdir=work/quick    (English books: configs/books/README.md)
+    nope run fig1:quick,books --workdir=work/quick    (English: configs/books/README.md)
 
 NoPE as trained and with one multiplier for all heads, RoPE as trained and with dynamic NTK, from
 position 1 to twice the training length (quick and small: four times).

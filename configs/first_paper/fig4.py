@@ -1,7 +1,7 @@
 """Figure 4: one multiplier for all heads against one per head, at four times the training length.
 
     nope run fig4:quick --workdir=work/quick
-    nope run fig4:quick,books --workdir=work/quick    (English books: configs/books/README.md)
+    nope run fig4:quick,books --workdir=work/quick    (English: configs/books/README.md)
 
 The search begins from the best uniform multiplier on validation windows (paper size: 1.6).
 

@@ -1,7 +1,7 @@
 """Loss and keys of heads split between forget gates and no position, beside RoPE, three seeds.
 
     nope run split_seeds:quick --workdir=work/quick
-    nope run split_seeds:quick,books --workdir=work/quick    (English books in the place of Python)
+    nope run split_seeds:quick,books --workdir=work/quick    (English: configs/books/README.md)
 
 RoPE and half forget gates, half NoPE, as in frontier. The split is measured as trained
 and under two laws, 1 + a x and 1 + a x + b x^2 with x = ln(n / L). They are searched up to 8 L on

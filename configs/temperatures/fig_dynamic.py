@@ -1,7 +1,7 @@
 """Loss against window length: constant multipliers and a length-aware lambda.
 
     nope run fig_dynamic:quick --workdir=work/quick
-    nope run fig_dynamic:quick,books --workdir=work/quick    (English books: configs/books/README.md)
+    nope run fig_dynamic:quick,books --workdir=work/quick    (English: configs/books/README.md)
 
 Windows of L to 8 L end at the same tokens. Compared are no lambda, the best uniform multiplier for
 each n, HeadScale (at 4 L and 8 L) and the law 1 + a ln(n / L) searched up to 4 L. Three seeds;
