@@ -84,8 +84,9 @@ def markdown(
         lines = [_line(heads), _line(['---'] * len(heads))]
         lines += [_row(s, sizes, link) for s in members if not _folded(s)]
         parts.append(f'## {title}\n\n' + '\n'.join(lines))
+    measured = {s.claim.id for s in board if s.decisions}
     folded = {
-        'Not measured': [_configs(s) for s in board if not s.decisions],
+        'Not measured': [_configs(s) for s in board if s.claim.id not in measured],
         'Readings, with nothing to decide': [_reading(s, link) for s in board if _read(s)],
     }
     parts.append(' '.join(f'{k}: {"; ".join(map(_text, v))}.' for k, v in folded.items() if v))

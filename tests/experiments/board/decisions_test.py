@@ -85,6 +85,8 @@ def test_two_texts_stand_beside_each_other_and_never_in_one_verdict():
         [f'| ✓³ {none}', 'Python'],
         ['| ✗³ ~¹', 'books'],
     ]
+    alone = page.markdown(board.standings(made[1:]), ['quick', 'small'], lambda d: d.figure)
+    assert 'Not measured: ' in alone and 'measured: NoPE and RoPE level inside L' not in alone
     found = page.records(board.standings(made), ['quick'])
     stated = [(row['text'], row['size_verdict']) for row in found if row['claim'] == 'parity']
     assert stated == [('Python', HOLDS), ('books', FAILS)]
