@@ -3,7 +3,8 @@
 A config has sections with defaults (`model`, `data`, `train`, `search`, `evaluation`, `finetune`,
 `grid`, `compute`), groups of entries that change fields of the sections (`runs`, `evals` and
 `exports`), and a `figure`. Lengths are multiples of the training length (`times`), so that one
-field moves all of them, or shares of one length in tokens (`target`).
+field moves all of them, or shares of one length in tokens (`target`). A `recipe` is said where text
+is missing.
 """
 
 from __future__ import annotations
@@ -65,7 +66,12 @@ def build(config_dict: Mapping[str, Any], changed: Collection[str] = ()) -> Expe
         exports += entries.exports()
     if exports and len(given) > 1:
         raise seeds.error('seeds', 'one seed alone is exported; accepted: one, or no exports')
-    _check_figure(config, evals)
+    try:
+        _check_figure(config, evals)
+    except FileNotFoundError as error:
+        if 'recipe' in config and str(error).startswith(('data.source', 'data.mixture')):
+            raise FileNotFoundError(f'{error}; {config["recipe"]}') from error
+        raise
     for path in ('name', 'figure'):
         ledger.note(path, config[path])
     batch_tokens = Section('evaluation', config['evaluation'], ledger).detailing('batch_tokens')

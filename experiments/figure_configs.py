@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import json
 import pathlib
 import re
 import runpy
@@ -48,7 +49,8 @@ def differences(name: str, settings: Mapping[str, Any], asked: str = '') -> Diff
     config, arguments = _asked_for(asked)
     if config is None:
         config = _named(name)
-        arguments = SIZES[:1] if config == name else (*SIZES, RELEASED)
+        others = (f'{size},{text}' for text in config_files.TEXTS for size in SIZES)
+        arguments = SIZES[:1] if config == name else (*SIZES, RELEASED, *others)
     if config is None or not settings:
         return Differences('', {}, None)
     made = [(a, _changed(settings, flat)) for a in arguments if (flat := _flattened(config, a))]
@@ -62,12 +64,14 @@ def differences(name: str, settings: Mapping[str, Any], asked: str = '') -> Diff
 
 def changes(folder: pathlib.Path, name: str, size: str) -> dict[str, tuple[Any, Any]]:
     """{path: (the config's value, the figure's)} for settings of the figure in `folder` that its
-    config has not at that size. `FREE` may differ, at paper size `FILES` too, and everything where
-    the models are the user's."""
+    config has not at that size. `FREE` may differ. At paper size `FILES` may too, and everything
+    where the models are the user's. Another text may lie in any folder."""
     if size == RELEASED or name in OF_CHECKPOINTS:
         return {}
     free = (*FREE, *FILES) if size == SIZES[-1] else FREE
-    found = _changed(homes.settings_of(folder), _flattened(name, size))
+    found = _changed(homes.settings_of(folder), _flattened(*config_files.asked(name, size)))
+    if config_files.parted(name)[1]:
+        found = {path: values for path, values in found.items() if not _same_kinds(path, *values)}
     return {path: values for path, values in found.items() if not path.startswith(free)}
 
 
@@ -89,16 +93,21 @@ def check_unchanged(folder: pathlib.Path, name: str, size: str) -> None:
         )
     for path, (own, here) in changes(folder, name, size).items():
         raise ValueError(
-            f'{folder} was drawn with {path}={here}, {config_files.place(name)}:{size} has {own}: '
-            '--results takes figures of the configs as they are'
+            f'{folder} was drawn with {path}={here}, {_place(name, size)} has {own}: --results '
+            'takes figures of the configs as they are'
         )
 
 
 def config_of(figure: str) -> tuple[str, str] | None:
-    """Config and size of a figure that has its name from them ('fig1_small'); None for others."""
-    name = _named(figure)
-    size = SIZES[0] if name == figure else figure.removeprefix(f'{name}_')
-    return (name, size) if name is not None and size in (*SIZES, RELEASED) else None
+    """Config and size of a figure that has its name from them ('fig1_small'), the config with the
+    text where that is another ('fig1_books'); None for other names."""
+    config = _named(figure)
+    for name in (config, *(f'{config}_{text}' for text in config_files.TEXTS)) if config else ():
+        size = SIZES[0] if figure == name else figure.removeprefix(f'{name}_')
+        known = size in (*SIZES, RELEASED)
+        if known and (name == config or _config(*config_files.asked(name, size))):
+            return name, size
+    return None
 
 
 def figure_name(config: str, size: str) -> str:
@@ -113,7 +122,7 @@ def trained_tokens(name: str, size: str, figures: pathlib.Path | None = None) ->
     if size == RELEASED or name in OF_CHECKPOINTS:
         return None
     fields = ('steps', 'batch_size', 'length')
-    config = _config(name, size)
+    config = _config(*config_files.asked(name, size))
     if any(field in run.get('train', {}) for run in config['runs'].values() for field in fields):
         return None
     drawn = {} if figures is None else homes.settings_of(figures / figure_name(name, size))
@@ -121,6 +130,17 @@ def trained_tokens(name: str, size: str, figures: pathlib.Path | None = None) ->
     for field in fields:
         tokens *= drawn.get(f'train.{field}', config['train'][field])
     return tokens
+
+
+def _place(name: str, size: str) -> str:
+    config, argument = config_files.asked(name, size)
+    return f'{config_files.place(config)}:{argument}'
+
+
+def _same_kinds(path: str, *values: Any) -> bool:
+    """Whether values of `data.source` or `data.mixture` differ in the places of text alone."""
+    kinds = {re.sub(r'(\w+):[^"]*', r'\1:', json.dumps(value)) for value in values}
+    return path in ('data.source', 'data.mixture') and len(kinds) == 1
 
 
 def _asked_for(asked: str) -> tuple[str | None, Sequence[str]]:

@@ -1,6 +1,7 @@
 """Figure 1: attention entropy and loss by position, with and without position encoding.
 
     nope run fig1:quick --workdir=work/quick
+    nope run fig1:quick,books --workdir=work/quick    (English: configs/books/README.md)
 
 NoPE as trained and with one multiplier for all heads, RoPE as trained and with dynamic NTK, from
 position 1 to twice the training length (quick and small: four times).
@@ -15,9 +16,10 @@ Small: 20 minutes of one core a model. Result, three seeds: the loss rises from 
 
 from ml_collections import ConfigDict
 
-from configs.shared import base, models, pieces, released
+from configs.shared import base, books, models, pieces, released
 
 
+@books.also
 @released.also
 def get_config(size: str = 'quick') -> ConfigDict:
     config = base.experiment('fig1', size)

@@ -1,6 +1,7 @@
 """Figure 4: one multiplier for all heads against one per head, at four times the training length.
 
     nope run fig4:quick --workdir=work/quick
+    nope run fig4:quick,books --workdir=work/quick    (English: configs/books/README.md)
 
 The search begins from the best uniform multiplier on validation windows (paper size: 1.6).
 
@@ -11,11 +12,12 @@ three seeds: HeadScale is 0.04 to 0.16 nats below the multiplier at 4 L. Over (0
 
 from ml_collections import ConfigDict
 
-from configs.shared import base, pieces, released
+from configs.shared import base, books, pieces, released
 
 TIMES = 4.0
 
 
+@books.also
 @released.also
 def get_config(size: str = 'quick') -> ConfigDict:
     config = base.experiment('fig4', size)

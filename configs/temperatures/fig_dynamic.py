@@ -1,6 +1,7 @@
 """Loss against window length: constant multipliers and a length-aware lambda.
 
     nope run fig_dynamic:quick --workdir=work/quick
+    nope run fig_dynamic:quick,books --workdir=work/quick    (English: configs/books/README.md)
 
 Windows of L to 8 L end at the same tokens. Compared are no lambda, the best uniform multiplier for
 each n, HeadScale (at 4 L and 8 L) and the law 1 + a ln(n / L) searched up to 4 L. Three seeds;
@@ -13,12 +14,13 @@ nats at L or more.
 
 from ml_collections import ConfigDict
 
-from configs.shared import base, pieces, released
+from configs.shared import base, books, pieces, released
 
 TIMES = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 SEARCHED = (1.5, 2.0, 3.0, 4.0)
 
 
+@books.also
 @released.also
 def get_config(size: str = 'quick') -> ConfigDict:
     config = base.experiment('fig_dynamic', size)

@@ -46,12 +46,13 @@ class Decision:
 
 @dataclasses.dataclass(frozen=True)
 class Standing:
-    """A claim, the configs whose figure decides it, and the decisions, by size and figure. Several
-    of one size need not agree."""
+    """A claim on one text, the configs whose figure decides it, and the decisions, by size and
+    figure. Several of one size need not agree. text: '' for that of the configs."""
 
     claim: Claim
     configs: tuple[str, ...]
     decisions: tuple[Decision, ...]
+    text: str = ''
 
     def at(self, size: str) -> tuple[Decision, ...]:
         return tuple(decision for decision in self.decisions if decision.size == size)
@@ -103,20 +104,26 @@ def configs() -> Mapping[str, tuple[str, ...]]:
 
 
 def standings(summaries: Collection[Summary]) -> tuple[Standing, ...]:
-    """One for every claim, the first paper's eleven first. ValueError for two summaries of one
-    figure at one size."""
+    """One for every claim, the first paper's eleven first, and behind it one for each other text on
+    which it is decided. ValueError for two summaries of one figure at one size."""
     places = [(s.size, s.figure) for s in summaries]
     twice = sorted({place for place in places if places.count(place) > 1})
     if twice:
         raise ValueError(f'the summary of {twice[0][1]!r} at {twice[0][0]!r} is given twice')
     ordered = sorted(summaries, key=lambda s: (rank(s.size), s.figure))
     numbered = sorted(CLAIMS.values(), key=lambda c: (c.number is None, c.number or 0))
-    found: dict[str, list[Decision]] = {claim.id: [] for claim in numbered}
+    found: dict[tuple[str, str], list[Decision]] = {(claim.id, ''): [] for claim in numbered}
     for s in ordered:
         for c in (c for c in s.claims if c.verdict != NOT_MEASURED):
             decision = Decision(s.size, s.figure, s.seeds, c.verdict, c.numbers, c.statement, s)
-            found[c.id].append(decision)
-    return tuple(Standing(c, configs()[c.id], tuple(found[c.id])) for c in numbered)
+            text = config_files.parted(s.figure)[1]
+            found.setdefault((c.id, text), []).append(decision)
+    return tuple(
+        Standing(c, configs()[c.id], tuple(found[c.id, text]), text)
+        for c in numbered
+        for text in ('', *config_files.TEXTS)
+        if (c.id, text) in found
+    )
 
 
 def sizes_of(summaries: Collection[Summary]) -> tuple[str, ...]:

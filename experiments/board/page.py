@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from experiments import config_files
 from experiments.board.decisions import DISAGREE, Decision, Missing, Standing
 from experiments.board.words import worded
 from experiments.figures.base import csv_text
@@ -47,7 +48,13 @@ GLOSSARY = (
     "of L or of the search; rank, an encoding's place on a task; factor, by which NTK and YaRN "
     'stretch positions. "Highest" and the like name the case that decides.'
 )
-ONE_SEED = '\N{SUPERSCRIPT ONE}'  # behind the sign of a verdict that rests on one
+# Of the seeds that a verdict rests on, behind its sign.
+SMALL = str.maketrans(
+    '0123456789',
+    '\N{SUPERSCRIPT ZERO}\N{SUPERSCRIPT ONE}\N{SUPERSCRIPT TWO}\N{SUPERSCRIPT THREE}'
+    '\N{SUPERSCRIPT FOUR}\N{SUPERSCRIPT FIVE}\N{SUPERSCRIPT SIX}\N{SUPERSCRIPT SEVEN}'
+    '\N{SUPERSCRIPT EIGHT}\N{SUPERSCRIPT NINE}',
+)
 MOST = 2  # numbers in a row, of a rule that holds several against its limits
 
 Link = Callable[[Decision], str]
@@ -56,28 +63,30 @@ Link = Callable[[Decision], str]
 def markdown(
     board: Sequence[Standing], sizes: Sequence[str], link: Link, missing: Sequence[Missing] = ()
 ) -> str:
-    """The page: five claims with every seed, then one line a claim, then figures that are missing.
-    link: the file of a decision."""
+    """The page: five claims with every seed, then one line a claim and text, then figures that are
+    missing. link: the file of a decision."""
     named = captions.join([f'`{size}`' for size in sizes])
     signs = ', '.join(f'{MARKS[v]} {v}' for v in MARKS if v not in (READING, NOT_MEASURED))
     parts = [
         '# Claims',
-        f'Signs, at {named}: {signs}, {MARKS[NOT_MEASURED]} not measured. {ONE_SEED}: by one seed, '
-        'which decides where three might not. Brackets: the 95 % interval over seeds. Figures with '
-        'the most seeds decide: one that is undecided leaves the claim undecided. It is '
-        f'{MARKS[DISAGREE]} where two of them are opposite, or one with fewer seeds is. Each file '
-        "has its verdict's statement. The first paper's eleven claims are numbered, some in parts.",
+        f'Signs, at {named}: {signs}, {MARKS[NOT_MEASURED]} not measured. The small number counts '
+        'the seeds; one decides where three might not. Brackets: the 95 % interval over seeds. '
+        'Figures with the most seeds decide: one that is undecided leaves the claim undecided. It '
+        f'is {MARKS[DISAGREE]} where two of them are opposite, or one with fewer seeds is. A claim '
+        'has a line for each text, and no verdict mixes two. Each file has its statement, '
+        "commit and device. The first paper's eleven claims are numbered, some in parts.",
         GLOSSARY,
         f'## Five claims\n\n{_first_five(board, sizes, link)}',
     ]
     for title, claims in SOURCES.items():
         members = [s for s in board if s.claim in claims]
-        heads = ['', 'claim', 'printed', 'ours at the largest size', 'file']
+        heads = ['', 'text', 'claim', 'printed', 'ours at the largest size', 'file, date']
         lines = [_line(heads), _line(['---'] * len(heads))]
         lines += [_row(s, sizes, link) for s in members if not _folded(s)]
         parts.append(f'## {title}\n\n' + '\n'.join(lines))
+    measured = {s.claim.id for s in board if s.decisions}
     folded = {
-        'Not measured': [_configs(s) for s in board if not s.decisions],
+        'Not measured': [_configs(s) for s in board if s.claim.id not in measured],
         'Readings, with nothing to decide': [_reading(s, link) for s in board if _read(s)],
     }
     parts.append(' '.join(f'{k}: {"; ".join(map(_text, v))}.' for k, v in folded.items() if v))
@@ -97,28 +106,31 @@ def markdown(
 
 
 def _first_five(board: Sequence[Standing], sizes: Sequence[str], link: Link) -> str:
-    heads = ['claim', 'limit', 'size', '', 'every seed', 'figure', 'date', 'commit', 'device']
+    heads = ['claim', 'limit', 'text', 'size', '', 'every seed', 'file, date']
     lines, differ = [_line(heads), _line(['---'] * len(heads))], []
-    by_id = {standing.claim.id: standing for standing in board}
-    for standing in (by_id[name] for name in HEADLINES[:5]):
+    said: tuple[str, ...] = ()  # by the line above
+    for standing in (s for name in HEADLINES[:5] for s in board if s.claim.id == name):
         for size in (size for size in sizes if standing.at(size)):
             decision = _shown(standing, size)
-            drawn = decision.summary.drawn_by[-1] if decision.summary.drawn_by else {}
-            claim, asked = _text(standing.claim.short), ASKED.get(decision.figure)
-            cells = [f'{claim} ({asked})' if asked else claim]
-            cells += [_rule(standing.claim.id, decision).limit, size, _sign(standing, size)]
-            cells += [_seeds(decision), f'[{decision.figure}]({link(decision)})']
-            cells += [decision.summary.date, str(drawn.get('commit') or '')[:7]]
-            lines.append(_line([*cells, str(drawn.get('device') or '')]))
+            claim, text = _text(standing.claim.short), decision.summary.text
+            of = (claim + asked(decision.figure), _rule(standing.claim.id, decision).limit)
+            cells = [text, size, _sign(standing, size), _seeds(decision), _file(decision, link)]
+            lines.append(_line([*(('', '') if of == said else of), *cells]))
+            said = of
             if len({d.verdict for d in standing.deciding(size)}) > 1:
                 found = [_differs(standing.claim.id, d) for d in standing.deciding(size)]
-                differ.append(f'{claim} at `{size}`: {"; ".join(found)}.')
+                differ.append(f'{claim} at `{size}` ({text}): {"; ".join(found)}.')
     return '\n\n'.join(['\n'.join(lines), *(f'Figures differ. {text}' for text in differ)])
 
 
 def _differs(claim: str, decision: Decision) -> str:
     said = _text(_deciding(claim, decision).said())
     return f'{MARKS[decision.verdict]} `{decision.figure}`, {said}'
+
+
+def _file(decision: Decision, link: Link) -> str:
+    name, _ = config_files.parted(decision.figure)
+    return f'[{name}]({link(decision)}) {decision.summary.date}'.rstrip()
 
 
 def _rule(claim: str, decision: Decision) -> Rule[Any]:
@@ -149,9 +161,10 @@ def _seeds(decision: Decision) -> str:
 
 
 def _sign(standing: Standing, size: str) -> str:
-    """The verdict of a size, marked where one seed decides."""
+    """The verdict of a size, with the number of seeds behind it."""
     found = standing.deciding(size)
-    return MARKS[standing.verdict(size)] + ONE_SEED * (bool(found) and len(found[0].seeds) == 1)
+    seeds = len(found[0].seeds) if found else 0
+    return MARKS[standing.verdict(size)] + str(seeds or '').translate(SMALL)
 
 
 def _shown(standing: Standing, size: str) -> Decision:
@@ -192,13 +205,13 @@ def _reading(standing: Standing, link: Link) -> str:
 
 
 def _row(standing: Standing, sizes: Sequence[str], link: Link) -> str:
-    """One claim: a sign for each size, what decides at the largest, and its file."""
+    """One claim on one text: a sign for each size, what decides at the largest, and its file."""
     claim, signs = standing.claim, ' '.join(_sign(standing, size) for size in sizes)
     named = f'{claim.number}. {claim.short}' if claim.number else claim.short
     decision = _shown(standing, [size for size in sizes if standing.at(size)][-1])
-    asked = f' ({ASKED[decision.figure]})' if decision.figure in ASKED else ''
-    cells = [signs, _text(named) + asked, _text(claim.printed) or 'ours']
-    file = f'[{decision.figure}]({link(decision)})'
+    cells = [signs, decision.summary.text, _text(named) + asked(decision.figure)]
+    cells.append(_text(claim.printed) or 'ours')
+    file = _file(decision, link)
     room = LONGEST - len(_line([*cells, '', file]))
     number = _deciding(claim.id, decision)
     said = _text(number.said())
@@ -221,6 +234,7 @@ def records(board: Sequence[Standing], sizes: Sequence[str]) -> list[dict[str, A
             'short': s.claim.short,
             'paper': s.claim.paper,
             'printed': s.claim.printed,
+            'text': d.summary.text if d else s.text,
             'configs': list(s.configs),
             'size': size,
             'size_verdict': s.verdict(size),
@@ -266,12 +280,17 @@ def as_json(
 def said(decision: Decision) -> str:
     """'fig1, 3 seeds: NoPE - RoPE 0.180 nats'. The models asked and a few settings of its own stand
     before the numbers."""
-    asked = f' ({ASKED[decision.figure]})' if decision.figure in ASKED else ''
     count, settings = len(decision.seeds), decision.summary.changed
     seeds = f', {count} seeds' if count > 1 else ''
     others = f' and {len(settings) - FEW} more' if len(settings) > FEW else ''
     changed = f', drawn with {", ".join(settings[:FEW])}{others}' if settings else ''
-    return f'{decision.figure}{asked}{seeds}{changed}: {decision.headline}'
+    return f'{decision.figure}{asked(decision.figure)}{seeds}{changed}: {decision.headline}'
+
+
+def asked(figure: str) -> str:
+    """' (with lambda)': which models a figure asks, where several configs ask different ones."""
+    name, _ = config_files.parted(figure)
+    return f' ({ASKED[name]})' if name in ASKED else ''
 
 
 def _line(cells: Sequence[str]) -> str:

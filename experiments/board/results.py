@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from experiments.board import page
-from experiments.board.decisions import configs, sizes_of, standings
+from experiments.board.decisions import sizes_of, standings
 from experiments.board.summaries import Summary, of_results
 from experiments.figures.base import plain
-from nope.runtime.files import read_json, write_text
+from nope.runtime.files import read_json, write_bytes, write_text
 
 LARGEST_TABLE = 1 << 20
 
 
 def write(folder: pathlib.Path, summaries: Sequence[Summary]) -> list[pathlib.Path]:
-    """Writes SIZE/FIGURE.json below `folder`, for figures whose config decides a claim; others
-    repeat their models. A file that says the same of an earlier date stays. The paths written."""
+    """Writes SIZE/FIGURE.json below `folder`. A file that says the same of an earlier date stays.
+    The paths written."""
     written = []
     for summary in summaries:
         path = folder / summary.size / f'{summary.figure}.json'
         stated = plain(summary.stated())
         there = read_json(path)
-        decides = any(summary.figure in configs()[claim.id] for claim in summary.claims)
-        if there is None and not decides:
-            continue
         if isinstance(there, dict) and _says(there, stated):
             continue
         write_text(path, json.dumps(stated, indent=1, sort_keys=True, allow_nan=False) + '\n')
@@ -38,19 +36,25 @@ def write_table(
     folder: pathlib.Path, summary: Summary, table: pathlib.Path, anew: bool
 ) -> pathlib.Path | None:
     """File SIZE/FIGURE.csv beside a committed summary: the numbers of its figure, from which its
-    verdicts follow, where they take LARGEST_TABLE bytes at most. Its path where it was written.
+    verdicts follow. One above LARGEST_TABLE bytes is FIGURE.csv.gz, where that is not. The path
+    where it was written.
 
     table: the figure's own CSV. anew: whether the summary was written, so that a table which stands
     there is of another one.
     """
-    path = folder / summary.size / f'{summary.figure}.csv'
-    if (path.exists() and not anew) or not path.with_suffix('.json').exists():
+    place = folder / summary.size
+    paths = [place / f'{summary.figure}.csv', place / f'{summary.figure}.csv.gz']
+    there = any(path.exists() for path in paths)
+    if (there and not anew) or not (place / f'{summary.figure}.json').exists():
         return None
-    if not table.exists() or table.stat().st_size > LARGEST_TABLE:
+    for path in paths:
         path.unlink(missing_ok=True)
-        return None
-    write_text(path, table.read_text('utf-8'))
-    return path
+    numbers = table.read_bytes() if table.exists() else b''
+    for path, data in zip(paths, (numbers, gzip.compress(numbers, mtime=0)), strict=True):
+        if numbers and len(data) <= LARGEST_TABLE:
+            write_bytes(path, data)
+            return path
+    return None
 
 
 def _says(there: Mapping[str, Any], stated: Mapping[str, Any]) -> bool:

@@ -45,11 +45,11 @@ class Finding:
 class Summary:
     """Claims of a figure and where they come from.
 
-    The figure has the name of its config. The size is 'quick' or the like. Seeds are in the order
-    of numbers by seed, () where not known. `runs` maps names of records to identities of runs. The
-    date is that of the summary, UTC. `drawn_by` has `DRAWN_BY` of each command for this figure, the
-    same ones once. `changed` lists settings that its config has not at that size, as 'PATH=VALUE';
-    committed figures have none.
+    The figure has the name of its config, with that of another text behind it. The size is 'quick'
+    or the like. Seeds are in the order of numbers by seed, () where not known. `runs` maps names of
+    records to identities of runs. The date is that of the summary, UTC. `drawn_by` has `DRAWN_BY`
+    of each command for this figure, the same ones once. `changed` lists settings that its config
+    has not at that size, as 'PATH=VALUE'; committed figures have none.
     """
 
     figure: str
@@ -61,12 +61,18 @@ class Summary:
     drawn_by: tuple[Mapping[str, Any], ...] = ()
     changed: tuple[str, ...] = ()
 
+    @property
+    def text(self) -> str:
+        return config_files.text_of(self.figure, self.size)
+
     def stated(self) -> dict[str, Any]:
         """As a committed file has it."""
+        config, argument = config_files.asked(self.figure, self.size)
         return {
             'figure': self.figure,
-            'config': f'{config_files.place(self.figure)}:{self.size}',
+            'config': f'{config_files.place(config)}:{argument}',
             'size': self.size,
+            'text': self.text,
             'seeds': list(self.seeds),
             'date': self.date,
             'drawn_by': [dict(command) for command in self.drawn_by],

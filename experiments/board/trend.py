@@ -137,7 +137,8 @@ def _panel(axes: mpl.Axes, found: Sequence[Course]) -> None:
     for course, color, shift in zip(drawn, itertools.cycle(COLORS), shifts, strict=False):
         means = {p.size: p.mean for p in course.points}
         line = [means.get(size, np.nan) for size in sizes]
-        axes.plot(np.arange(len(sizes)) + shift, line, color=color, label=_label(course.figure))
+        label = course.figure + page.asked(course.figure)
+        axes.plot(np.arange(len(sizes)) + shift, line, color=color, label=label)
         for p in course.points:
             place, ends = sizes.index(p.size) + shift, [[p.mean - p.low], [p.high - p.mean]]
             caps = 2 if p.low < p.high else 0
@@ -155,11 +156,6 @@ def _panel(axes: mpl.Axes, found: Sequence[Course]) -> None:
     axes.set_xticklabels([_named(size, drawn) for size in sizes], fontsize=7)
     axes.tick_params(axis='y', labelsize=7)
     axes.legend(fontsize=6.5, handlelength=1.2, frameon=False)
-
-
-def _label(figure: str) -> str:
-    """Its name, and which models it asks where several figures ask different ones."""
-    return f'{figure} ({page.ASKED[figure]})' if figure in page.ASKED else figure
 
 
 def _named(size: str, found: Sequence[Course]) -> str:

@@ -23,17 +23,19 @@ class SizeCell:
 
 @dataclasses.dataclass(frozen=True)
 class BoardRow:
-    """One claim. number: of the paper's eleven, None for others. printed: the source's numbers."""
+    """One claim on one text ('' for that of the configs). number: of the paper's eleven, None for
+    others. printed: the source's numbers."""
 
     id: str
     number: int | None
     short: str
     printed: str
+    text: str
     cells: tuple[SizeCell, ...]
 
     @property
     def names(self) -> tuple[str, ...]:
-        return (self.id,)
+        return (f'{self.id} {self.text}'.strip(),)
 
     @property
     def compared(self) -> Any:
@@ -68,4 +70,5 @@ def _row(row: Standing, sizes: tuple[str, ...]) -> BoardRow:
         if row.at(size)
     ]
     claim = row.claim
-    return BoardRow(claim.id, claim.number, claim.short, claim.printed, tuple(cells))
+    short = f'{claim.short} ({row.text})' if row.text else claim.short
+    return BoardRow(claim.id, claim.number, short, claim.printed, row.text, tuple(cells))

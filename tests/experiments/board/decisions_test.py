@@ -67,6 +67,31 @@ def test_figures_with_the_most_seeds_decide_and_none_is_outvoted(summaries, verd
     assert board.standings(made) == board.standings(made[::-1])
 
 
+def test_two_texts_stand_beside_each_other_and_never_in_one_verdict():
+    made = [
+        summary(**THREE),
+        summary(figure='fig1_books', verdict=FAILS, **THREE),
+        summary(figure='fig1_books', size='small', verdict=OPEN),
+    ]
+    found = [s for s in board.standings(made) if s.claim.id == 'parity']
+    assert [(s.text, s.verdict('quick'), s.verdict('small')) for s in found] == [
+        ('', HOLDS, NOT),
+        ('books', FAILS, OPEN),
+    ]
+    text = page.markdown(board.standings(made), ['quick', 'small'], lambda d: d.figure)
+    lines = [line for line in text.splitlines() if '1. NoPE and RoPE level inside L' in line]
+    none = page.MARKS[NOT]
+    assert [line.split(' | ')[:2] for line in lines] == [
+        [f'| ✓³ {none}', 'Python'],
+        ['| ✗³ ~¹', 'books'],
+    ]
+    alone = page.markdown(board.standings(made[1:]), ['quick', 'small'], lambda d: d.figure)
+    assert 'Not measured: ' in alone and 'measured: NoPE and RoPE level inside L' not in alone
+    found = page.records(board.standings(made), ['quick'])
+    stated = [(row['text'], row['size_verdict']) for row in found if row['claim'] == 'parity']
+    assert stated == [('Python', HOLDS), ('books', FAILS)]
+
+
 def test_a_standing_has_the_figure_the_seeds_and_the_numbers_of_each_size():
     values = np.array([0.01, 0.02, 0.03])
     found = parity(summary(), summary(size='small', verdict=FAILS, value=values, **THREE))

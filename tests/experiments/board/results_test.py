@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import gzip
 import json
 import pathlib
 import re
 
 import pytest
 
-from experiments import board
+from experiments import board, config_files
 from experiments.board import Finding, Summary, decisions, page, results, words
 from experiments.board.summaries import of_work
 from experiments.figures import resampled, seeds
@@ -76,11 +77,13 @@ def test_committed_verdicts_follow_todays_rules_and_are_of_configs_that_they_ask
             place = f'{summary.size}/{summary.figure}: {found.id}'
             assert alone in {rule.statement for rule in by_kind.of_claim(found.id)}, place
             if found.verdict not in ('not measured', 'reading'):
-                assert summary.figure in decisions.configs()[found.id], place
+                asked, _ = config_files.parted(summary.figure)
+                assert asked in decisions.configs()[found.id], place
 
 
 def test_the_numbers_of_a_figure_stand_beside_its_verdicts(tmp_path, monkeypatch):
-    """They are of the same drawing: what is too large for the new one leaves none of the old."""
+    """They are of the same drawing: what is too large for the new one leaves none of the old. They
+    are packed where only that is small enough."""
     table, there = tmp_path / 'fig1.csv', tmp_path / 'results/quick/fig1.csv'
     table.write_text('a,b\n1,2\n')
     assert results.write_table(tmp_path / 'results', summary(), table, anew=False) is None
@@ -91,9 +94,15 @@ def test_the_numbers_of_a_figure_stand_beside_its_verdicts(tmp_path, monkeypatch
     assert there.read_text() == 'a,b\n1,2\n'
     assert results.write_table(tmp_path / 'results', summary(), table, anew=True) == there
     assert there.read_text() == table.read_text()
+    monkeypatch.setattr(results, 'LARGEST_TABLE', 40)
+    table.write_text('a,b\n' + 20 * '3,4\n')
+    packed = there.with_name('fig1.csv.gz')
+    assert results.write_table(tmp_path / 'results', summary(), table, anew=True) == packed
+    assert gzip.decompress(packed.read_bytes()) == table.read_bytes() and not there.exists()
+    assert results.write_table(tmp_path / 'results', summary(), table, anew=False) is None
     monkeypatch.setattr(results, 'LARGEST_TABLE', 7)
     assert results.write_table(tmp_path / 'results', summary(), table, anew=True) is None
-    assert not there.exists()
+    assert not there.exists() and not packed.exists()
 
 
 DRAWN = {'commit': 'c0', 'jax': '0.10.2', 'device': 'cpu', 'devices': 1}
@@ -112,8 +121,7 @@ def by(commit: str, **given) -> Summary:
         # Ones of before the commands were written gain what drew them, and keep it.
         (summary(), by('c0'), True),
         (by('c0'), by('c1', date='2026-02-03'), False),
-        # A figure that decides nothing has a file only where it had one.
-        (None, dataclasses.replace(summary(), claims=()), False),
+        (None, dataclasses.replace(summary(), claims=()), True),  # it decides nothing
         (summary(), dataclasses.replace(summary(), claims=()), True),
     ],
 )
@@ -129,6 +137,7 @@ def test_a_result_is_written_where_it_says_more_and_read_as_it_was_written(
     for path in paths:
         stated = json.loads(path.read_text())
         assert stated['config'] == 'configs/first_paper/fig1.py:quick'
+        assert stated['text'] == 'Python'
         assert list(stated) == sorted(stated)
 
 
@@ -181,13 +190,13 @@ def test_a_line_has_a_sign_for_each_size_and_the_number_that_decides_at_the_larg
     made += [summary(), Summary('table2', 'quick', (0, 1), {}, '2026-01-02', (other,))]
     text = page.markdown(board.standings(made), ['quick', 'small'], lambda found: found.figure)
     between = line_of(text, 'between_ntk_and_yarn')
-    assert between.startswith('| ~¹ ✗¹ | ') and between.endswith(
+    assert between.startswith('| ~¹ ✗¹ | Python | ') and between.endswith(
         '-0.97 and +0.58 nats | HeadScale less YaRN -2.000 nats | [zero_shot](zero_shot) |'
     )
     none = page.MARKS['not measured']
-    assert line_of(text, 'parity').startswith(f'| ≠ {none} | ')
-    assert '| quick | ≠ | 0.010, 0.020 nats | [fig1](fig1) | 2026-01-02 |' in text
-    assert 'level inside L at `quick`: ✓ `fig1`, NoPE less RoPE 0.015 nats ' in text
+    assert line_of(text, 'parity').startswith(f'| ≠² {none} | Python | ')
+    assert '| Python | quick | ≠² | 0.010, 0.020 nats | [fig1](fig1) 2026-01-02 |' in text
+    assert 'level inside L at `quick` (Python): ✓ `fig1`, NoPE less RoPE 0.015 nats ' in text
     assert 'Not measured: Loss rises from about 1.2 L (NoPE) (`fig1`, `fig2`); ' in text
 
 
@@ -196,7 +205,7 @@ def test_a_claim_shows_one_figure_at_all_sizes_where_it_has_one():
     made = [summary(), summary(size='small')]
     made += [dataclasses.replace(s, figure='table2') for s in [*made, summary(size='medium')]]
     text = page.markdown(board.standings(made), ['quick', 'small', 'medium'], lambda d: d.size)
-    shown = re.findall(r'\| (\w+) \| ✓ \| 0.010, 0.020 nats \| \[(\w+)\]', text)
+    shown = re.findall(r'\| (\w+) \| ✓² \| 0.010, 0.020 nats \| \[(\w+)\]', text)
     assert shown == [(size, 'table2') for size in ('quick', 'small', 'medium')]
 
 
