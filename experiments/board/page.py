@@ -28,11 +28,8 @@ MARKS = {
 }
 FEW = 3  # settings that are named beside a figure
 LONGEST = 200  # characters of a line of the page
-# What readers of the papers and of split heads ask for first; the first five stand on top.
-HEADLINES = (
-    *('parity', 'headscale_beats_uniform', 'nope_ranks_first', 'keeps_loss', 'keys_far'),
-    *('in_domain', 'uniform_hurts', 'fails_past_searched', 'passkey_reach'),
-)
+# What readers of the papers and of split heads ask for first.
+HEADLINES = ('parity', 'headscale_beats_uniform', 'nope_ranks_first', 'keeps_loss', 'keys_far')
 # Of configs that put the same claims of split heads to other models or prompts: which.
 ASKED: Mapping[str, str] = {
     'frontier': 'with lambda',
@@ -100,7 +97,7 @@ def _first_five(board: Sequence[Standing], sizes: Sequence[str], link: Link) -> 
     heads = ['claim', 'limit', 'size', '', 'every seed', 'figure', 'date', 'commit', 'device']
     lines, differ = [_line(heads), _line(['---'] * len(heads))], []
     by_id = {standing.claim.id: standing for standing in board}
-    for standing in (by_id[name] for name in HEADLINES[:5]):
+    for standing in (by_id[name] for name in HEADLINES):
         for size in (size for size in sizes if standing.at(size)):
             decision = _shown(standing, size)
             drawn = decision.summary.drawn_by[-1] if decision.summary.drawn_by else {}
