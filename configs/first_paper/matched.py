@@ -1,0 +1,77 @@
+"""Sizes apart: four widths on the same bytes, and one width on three amounts of them.
+
+    nope run matched:quick --workdir=work/books
+
+The sizes of the other figures differ in parameters, bytes, L and dtype at once. Here L, batch and
+dtype are one. Widths 64 to 512 read the same bytes; width 128 reads a quarter, all and four times
+of them. Measured are NoPE as trained, with the best multiplier at 4 L, with HeadScale searched
+there, and RoPE. RoPE doubles the trainings; `matched:quick,nope` leaves it out.
+
+Heads stay as wide as the size's own, 16 at quick, so that their number grows with the width, as in
+practice, and a multiplier of 1/sqrt(16) means the same in all. Four layers in all. The learning
+rate is that of the size times sqrt(its width / the width): what the sizes themselves follow.
+
+The text is the user's folder of JSON lines data/books; `--config.data.source=stdlib` for Python.
+"""
+
+from ml_collections import ConfigDict, FieldReference
+
+from configs.shared import base, models
+
+TIMES = 4.0
+WIDTHS = {64: 168, 128: 344, 256: 688, 512: 1376}  # and the widths of their feed-forward
+TOKENS_OF = 128  # the width that reads several amounts
+WITHOUT_ROPE = 'nope'
+
+
+def get_config(asked: str = 'quick') -> ConfigDict:
+    size, _, kept = asked.partition(',')
+    if kept not in ('', WITHOUT_ROPE):
+        raise ValueError(f'matched: {kept!r} is unknown; accepted: matched:{size},{WITHOUT_ROPE}')
+    config = base.experiment('matched', size)
+    config.data.source = 'jsonl:data/books'
+    if kept:
+        config.name += f'_{kept}'
+    by_width = [_add(config, f'{width}', width, None, not kept) for width in WIDTHS]
+    steps = config.train.get_ref('steps')
+    less, more = (
+        _add(config, f'{TOKENS_OF}_{name}', TOKENS_OF, count, not kept)
+        for name, count in {'quarter': steps // 4, 'fourfold': steps * 4}.items()
+    )
+    same = by_width[list(WIDTHS).index(TOKENS_OF)]
+    config.figure = {
+        'kind': 'matched_budgets',
+        'widths': tuple(by_width),
+        'tokens': (less, same, more),
+    }
+    return config
+
+
+def _add(
+    config: ConfigDict, name: str, width: int, steps: FieldReference | None, rope: bool
+) -> dict:
+    """Adds the runs and evaluations of one model; returns its entry in the figure.
+
+    steps: None for the section's.
+    """
+    own, heads = config.model, width * config.model.heads // config.model.width
+    shape = {'width': width, 'heads': heads, 'kv_heads': heads, 'mlp_width': WIDTHS[width]}
+    # References follow a section that the command line changes.
+    train: dict = {} if steps is None else {'steps': steps}
+    if width != own.width:
+        rate = config.train.get_ref('learning_rate')
+        train['learning_rate'] = rate * (own.width / width) ** 0.5
+    nope, headscale, grid = f'nope_{name}', f'headscale_{name}', f'grid_{name}'
+    config.runs[nope] = {'model': shape, 'train': train}
+    search = {'law': 'constant', 'times': (TIMES,), 'start_from': grid}
+    config.runs[headscale] = {'init': nope, 'search': search}
+    config.evals[grid] = {'kind': 'multiplier_grid', 'run': nope, 'times': TIMES}
+    config.evals[nope] = {'run': nope, 'times': TIMES}
+    config.evals[f'uniform_{name}'] = {'run': nope, 'times': TIMES, 'multiplier_from': grid}
+    config.evals[headscale] = {'run': headscale, 'times': TIMES}
+    entry = {'base': nope, 'uniform': f'uniform_{name}', 'headscale': headscale}
+    if rope:
+        entry['rope'] = f'rope_{name}'
+        config.runs[entry['rope']] = {'model': shape | {'position': models.ROPE}, 'train': train}
+        config.evals[entry['rope']] = {'run': entry['rope'], 'times': TIMES}
+    return {'width': width, **entry}
