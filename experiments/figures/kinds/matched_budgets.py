@@ -20,20 +20,21 @@ COLUMNS = ('widths', 'tokens')
 PARTS = ('base', 'uniform', 'headscale', 'rope')  # the last may be left out
 NEEDED = ('width', *PARTS[:-1])
 # Of each row of panels its axis and its lines, a quantity each with its label and colour.
-INSIDE, APART, ONSET, GAIN = 'loss inside L', 'NoPE less RoPE', 'loss rises from', 'gain'
+APART, AT_END = 'NoPE less RoPE\nin (L/2, L] (nats)', 'at {end:g} L (nats)'
 ROWS: Mapping[str, Mapping[str, tuple[str, str]]] = {
-    INSIDE: {
+    'loss in (L/2, L]\n(nats per {token})': {
         'loss_nats': ('NoPE', style.MODELS['NoPE']),
         'rope_loss_nats': ('RoPE', style.MODELS['RoPE']),
     },
     APART: {'nope_less_rope_nats': ('NoPE less RoPE', style.BLACK)},
-    ONSET: {
+    'loss rises from\n(multiples of L)': {
         'onset_L': ('NoPE', style.MODELS['NoPE']),
         'rope_onset_L': ('RoPE', style.MODELS['RoPE']),
     },
-    GAIN: {
-        'uniform_gain_nats': ('one multiplier', style.RED),
-        'headscale_gain_nats': ('HeadScale over it', style.COLORS[3]),
+    AT_END: {
+        'rise_nats': ('rise of NoPE', style.MODELS['NoPE']),
+        'uniform_gain_nats': ('one multiplier gains', style.RED),
+        'headscale_gain_nats': ('HeadScale more', style.COLORS[3]),
     },
 }
 
@@ -89,12 +90,6 @@ class MatchedBudgetsFigure(Figure[Models]):
     def picture(self, given: FigureInput, models: Models) -> mpl.Figure:
         first = given.records[models['widths'][0].record].attributes
         token, end = first['token'], first['length'] / first['train_length']
-        names = {
-            INSIDE: f'loss in (L/2, L]\n(nats per {token})',
-            APART: 'NoPE less RoPE\nin (L/2, L] (nats)',
-            ONSET: 'loss rises from\n(multiples of L)',
-            GAIN: f'gain at {end:g} L (nats)',
-        }
         measured = {k for m in _every(models) for k, value in m.values.items() if value is not None}
         shown = [row for row in ROWS if measured & set(ROWS[row])]
         figure = style.new_figure(7.4, 1.75 * len(shown) + 0.8)
@@ -107,11 +102,11 @@ class MatchedBudgetsFigure(Figure[Models]):
                     found = [m.values[quantity] for m in models[column]]
                     ys = [np.nan if y is None else y for y in found]
                     ax.plot(xs, ys, color=color, marker=mark, markersize=4, label=label)
-                if row in (APART, GAIN):
+                if row in (APART, AT_END):
                     ax.axhline(0, color=style.GREY, linewidth=0.8, zorder=1)
             _set_axis(beside[-1], models[column], xs, column, token)
         for row, ax in zip(shown, axes[:, 0], strict=True):
-            ax.set_ylabel(names[row])
+            ax.set_ylabel(row.format(token=token, end=end))
             if len(ax.get_legend_handles_labels()[1]) > 1:
                 ax.legend()
         axes[0, 0].set_title(f'{amount(models["widths"][0].tokens)} {token}s each')
@@ -122,7 +117,7 @@ class MatchedBudgetsFigure(Figure[Models]):
         """One row a model, also of one in both columns."""
         for m in _every(models):
             place = {'record': m.record, 'width': m.width, 'parameters': m.size}
-            yield place | {'train_tokens': m.tokens} | m.values
+            yield {**place, 'train_tokens': m.tokens, **m.values}
 
     def caption(self, given: FigureInput, models: Models) -> str:
         widths, tokens = models['widths'], models['tokens']
@@ -136,8 +131,9 @@ class MatchedBudgetsFigure(Figure[Models]):
             'The loss rises from the first position whose smoothed loss stays '
             f'{THRESHOLD} nats above its mean over [L/2, L] for L/8 positions'
             f'{"; points are missing where it does not" if missing else ""}. '
-            'Gains are means over the last L/4 positions: of the best multiplier on validation '
-            f'windows over none, and of HeadScale over that multiplier. {captions.sources(ends)}'
+            'Bottom: the last L/4 positions, how far NoPE is above (L/2, L] there, what the best '
+            'multiplier on validation windows gains on it, and HeadScale on that multiplier. '
+            f'{captions.sources(ends)}'
         )
 
 
@@ -163,12 +159,14 @@ def _read(given: FigureInput, entry: Mapping[str, Any]) -> _Model:
     found = {p: position_curve.read(p, given.records[entry[p]]) for p in PARTS if p in entry}
     base, uniform, searched = (found[part] for part in PARTS[:-1])
     rope = found.get('rope')
+    rope_loss = None if rope is None else _inside(rope)
     values = {
         'loss_nats': _inside(base),
-        'rope_loss_nats': rope and _inside(rope),
-        'nope_less_rope_nats': rope and _inside(base) - _inside(rope),
+        'rope_loss_nats': rope_loss,
+        'nope_less_rope_nats': None if rope_loss is None else _inside(base) - rope_loss,
         'onset_L': base.loss_bend(),
-        'rope_onset_L': rope and rope.loss_bend(),
+        'rope_onset_L': None if rope is None else rope.loss_bend(),
+        'rise_nats': _end(base) - _inside(base),
         'uniform_gain_nats': _end(base) - _end(uniform),
         'headscale_gain_nats': _end(uniform) - _end(searched),
     }

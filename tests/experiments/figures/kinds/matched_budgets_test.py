@@ -28,6 +28,7 @@ def test_each_model_has_one_row_with_what_its_records_say() -> None:
     assert row['rope_loss_nats'] == pytest.approx(loss['rope'])
     assert row['nope_less_rope_nats'] == pytest.approx(loss['nope'] - loss['rope'])
     late = {part: records[part]['loss'][end].mean() for part in records}
+    assert row['rise_nats'] == pytest.approx(late['nope'] - loss['nope'])
     assert row['uniform_gain_nats'] == pytest.approx(late['nope'] - late['one'])
     assert row['headscale_gain_nats'] == pytest.approx(late['one'] - late['heads'])
     assert row['rope_onset_L'] < row['onset_L'] < 2
