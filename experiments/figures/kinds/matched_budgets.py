@@ -41,8 +41,10 @@ ROWS: Mapping[str, Mapping[str, tuple[str, str]]] = {
 
 @dataclasses.dataclass(frozen=True)
 class _Model:
-    """Numbers of a model. size: its parameters, in the words of its records. values: by quantity,
-    None for one that was not measured, and for a rise beyond what was."""
+    """Numbers of a model by quantity, None for those that were not measured.
+
+    size: its parameters, in the words of its records.
+    """
 
     record: str
     width: int
