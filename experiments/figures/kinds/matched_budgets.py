@@ -41,10 +41,7 @@ ROWS: Mapping[str, Mapping[str, tuple[str, str]]] = {
 
 @dataclasses.dataclass(frozen=True)
 class _Model:
-    """Numbers of a model by quantity, None for those that were not measured.
-
-    size: its parameters, in the words of its records.
-    """
+    """A model's numbers by quantity, None where not measured. size: its parameters, in words."""
 
     record: str
     width: int
@@ -146,14 +143,15 @@ def _every(models: Models) -> Collection[_Model]:
 
 def _check_budgets(name: str, options: Mapping[str, Any], facts: Known) -> None:
     """ValueError where models differ in what they must not."""
-    tokens = {e[p]: facts[e[p]]['train_tokens'] for e in options['widths'] for p in PARTS if p in e}
-    if len(set(tokens.values())) > 1:
-        raise ValueError(f'figure {name!r}: widths must have read the same tokens, got {tokens}')
+    for compared in (options['widths'], *([entry] for entry in options['tokens'])):
+        read = {e[p]: facts[e[p]]['train_tokens'] for e in compared for p in PARTS if p in e}
+        if len(set(read.values())) > 1:
+            raise ValueError(f'figure {name!r}: these must have read the same tokens: {read}')
     shapes = {e['base']: facts[e['base']]['model'] for e in options['tokens']}
     if len(set(shapes.values())) > 1:
         raise ValueError(f'figure {name!r}: tokens must be of models of one shape, got {shapes}')
-    read = [facts[e['base']]['train_tokens'] for e in options['tokens']]
-    check_differ(name, 'numbers of tokens', read)
+    numbers = [facts[e['base']]['train_tokens'] for e in options['tokens']]
+    check_differ(name, 'numbers of tokens', numbers)
 
 
 def _read(given: FigureInput, entry: Mapping[str, Any]) -> _Model:

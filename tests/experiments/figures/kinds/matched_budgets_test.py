@@ -81,9 +81,9 @@ def test_several_seeds_are_means_in_the_picture_and_rows_of_their_own() -> None:
 @pytest.mark.parametrize(
     ('record', 'facts', 'message'),
     [
-        ('rope_256', {'train_tokens': 8_000_000}, "the same tokens, got .*'rope_256': 8000000"),
+        ('rope_256', {'train_tokens': 8_000_000}, "the same tokens: .*'rope_256': 8000000"),
+        ('rope_128_few', {'train_tokens': 8_000_000}, r"same tokens: {'nope_128_few': 1000000, "),
         ('nope_128_few', {'model': 'NoPE, width 64, 1k parameters'}, 'tokens must be of models of'),
-        ('nope_128_few', {'train_tokens': 4_915_200}, 'numbers of tokens must differ'),
     ],
 )
 def test_models_that_differ_in_more_are_refused(record, facts, message) -> None:
@@ -94,6 +94,19 @@ def test_models_that_differ_in_more_are_refused(record, facts, message) -> None:
         drawn(given)
     known = {f'{name}/seed0': records.attributes for name, records in given.records.items()}
     with pytest.raises(ValueError, match=message):
+        KINDS['matched_budgets'].check_known('matched', given.options, known)
+
+
+def test_amounts_of_tokens_must_differ() -> None:
+    given = synthetic.matched_input()
+    as_many = {
+        name: synthetic.stating(records, train_tokens=4_915_200)
+        if name in given.options['tokens'][0].values()
+        else records
+        for name, records in given.records.items()
+    }
+    known = {name: records.attributes for name, records in as_many.items()}
+    with pytest.raises(ValueError, match='numbers of tokens must differ'):
         KINDS['matched_budgets'].check_known('matched', given.options, known)
 
 
