@@ -20,7 +20,7 @@ COLUMNS = ('widths', 'tokens')
 PARTS = ('base', 'uniform', 'headscale', 'rope')  # the last may be left out
 NEEDED = ('width', *PARTS[:-1])
 # Of each row of panels its axis and its lines, a quantity each with its label and colour.
-APART, AT_END = 'NoPE less RoPE\nin (L/2, L] (nats)', 'at {end:g} L (nats)'
+APART, WINDOW = 'NoPE less RoPE\nin (L/2, L] (nats)', 'windows of {end:g} L\n(nats per {token})'
 ROWS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     'loss in (L/2, L]\n(nats per {token})': {
         'loss_nats': ('NoPE', style.MODELS['NoPE']),
@@ -31,7 +31,7 @@ ROWS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         'onset_L': ('NoPE', style.MODELS['NoPE']),
         'rope_onset_L': ('RoPE', style.MODELS['RoPE']),
     },
-    AT_END: {
+    WINDOW: {
         'rise_nats': ('rise of NoPE', style.MODELS['NoPE']),
         'uniform_gain_nats': ('one multiplier gains', style.RED),
         'headscale_gain_nats': ('HeadScale more', style.COLORS[3]),
@@ -101,7 +101,7 @@ class MatchedBudgetsFigure(Figure[Models]):
                     found = [m.values[quantity] for m in models[column]]
                     ys = [np.nan if y is None else y for y in found]
                     ax.plot(xs, ys, color=color, marker=mark, markersize=4, label=label)
-                if row in (APART, AT_END):
+                if row in (APART, WINDOW):
                     ax.axhline(0, color=style.GREY, linewidth=0.8, zorder=1)
             _set_axis(beside[-1], models[column], xs, column, token)
         for row, ax in zip(shown, axes[:, 0], strict=True):
@@ -130,8 +130,8 @@ class MatchedBudgetsFigure(Figure[Models]):
             'The loss rises from the first position whose smoothed loss stays '
             f'{THRESHOLD} nats above its mean over [L/2, L] for L/8 positions'
             f'{"; points are missing where it does not" if missing else ""}. '
-            'Bottom: the last L/4 positions, how far NoPE is above (L/2, L] there, what the best '
-            'multiplier on validation windows gains on it, and HeadScale on that multiplier. '
+            'Bottom: means over windows, how far NoPE is above (L/2, L], what the best multiplier '
+            'on validation windows gains on it, and HeadScale on that multiplier. '
             f'{captions.sources(ends)}'
         )
 
@@ -166,9 +166,10 @@ def _read(given: FigureInput, entry: Mapping[str, Any]) -> _Model:
         'nope_less_rope_nats': None if rope_loss is None else _inside(base) - rope_loss,
         'onset_L': base.loss_bend(),
         'rope_onset_L': None if rope is None else rope.loss_bend(),
-        'rise_nats': _end(base) - _inside(base),
-        'uniform_gain_nats': _end(base) - _end(uniform),
-        'headscale_gain_nats': _end(uniform) - _end(searched),
+        'rise_nats': base.loss.mean() - _inside(base),
+        'uniform_gain_nats': base.loss.mean() - uniform.loss.mean(),
+        'headscale_gain_nats': uniform.loss.mean() - searched.loss.mean(),
+        'headscale_gain_at_end_nats': _end(uniform) - _end(searched),
     }
     size = facts['model'].rpartition(', ')[2].removesuffix(' parameters')
     return _Model(entry['base'], entry['width'], size, facts['train_tokens'], values)
@@ -179,7 +180,7 @@ def _inside(curve: PositionCurve) -> float:
 
 
 def _end(curve: PositionCurve) -> float:
-    """Mean over the last L/4 positions."""
+    """Mean over the last L/4 positions, where the claim compares HeadScale."""
     last = float(curve.positions[-1])
     return curve.mean_loss(last - curve.train_length / 4, last)
 

@@ -27,10 +27,12 @@ def test_each_model_has_one_row_with_what_its_records_say() -> None:
     assert row['loss_nats'] == pytest.approx(loss['nope'])
     assert row['rope_loss_nats'] == pytest.approx(loss['rope'])
     assert row['nope_less_rope_nats'] == pytest.approx(loss['nope'] - loss['rope'])
+    window = {part: records[part]['loss'].mean() for part in records}
+    assert row['rise_nats'] == pytest.approx(window['nope'] - loss['nope'])
+    assert row['uniform_gain_nats'] == pytest.approx(window['nope'] - window['one'])
+    assert row['headscale_gain_nats'] == pytest.approx(window['one'] - window['heads'])
     late = {part: records[part]['loss'][end].mean() for part in records}
-    assert row['rise_nats'] == pytest.approx(late['nope'] - loss['nope'])
-    assert row['uniform_gain_nats'] == pytest.approx(late['nope'] - late['one'])
-    assert row['headscale_gain_nats'] == pytest.approx(late['one'] - late['heads'])
+    assert row['headscale_gain_at_end_nats'] == pytest.approx(late['one'] - late['heads'])
     assert row['rope_onset_L'] < row['onset_L'] < 2
     assert (row['width'], row['parameters'], row['train_tokens']) == (128, '858k', 4_915_200)
 
