@@ -29,11 +29,8 @@ MARKS = {
 }
 FEW = 3  # settings that are named beside a figure
 LONGEST = 200  # characters of a line of the page
-# What readers of the papers and of split heads ask for first; the first five stand on top.
-HEADLINES = (
-    *('parity', 'headscale_beats_uniform', 'nope_ranks_first', 'keeps_loss', 'keys_far'),
-    *('in_domain', 'uniform_hurts', 'fails_past_searched', 'passkey_reach'),
-)
+# What readers of the papers and of split heads ask for first.
+HEADLINES = ('parity', 'headscale_beats_uniform', 'nope_ranks_first', 'keeps_loss', 'keys_far')
 # Of configs that put the same claims of split heads to other models or prompts: which.
 ASKED: Mapping[str, str] = {
     'frontier': 'with lambda',
@@ -109,7 +106,7 @@ def _first_five(board: Sequence[Standing], sizes: Sequence[str], link: Link) -> 
     heads = ['claim', 'limit', 'text', 'size', '', 'every seed', 'file, date']
     lines, differ = [_line(heads), _line(['---'] * len(heads))], []
     said: tuple[str, ...] = ()  # by the line above
-    for standing in (s for name in HEADLINES[:5] for s in board if s.claim.id == name):
+    for standing in (s for name in HEADLINES for s in board if s.claim.id == name):
         for size in (size for size in sizes if standing.at(size)):
             decision = _shown(standing, size)
             claim, text = _text(standing.claim.short), decision.summary.text

@@ -21,8 +21,7 @@ from nope.runtime.amounts import amount
 # Trained tokens of a figure's models at a size; None where nothing was trained.
 Tokens = Callable[[str, str], int | None]
 
-COLUMNS, WIDTH, HEIGHT = 4, 3.2, 2.8  # of panels: number in a row, inches
-MOST = 8  # panels
+COLUMNS, WIDTH, HEIGHT = 2, 3.6, 2.8  # of panels: number in a row, inches
 # A verdict fills its mark, whose shape says whether one seed stands behind it.
 FILLS: Mapping[str, dict[str, Any]] = {
     'holds': {'fillstyle': 'full'},
@@ -98,7 +97,9 @@ def draw(found: Sequence[Course]) -> mpl.Figure:
     panels: dict[str, list[Course]] = {}
     for course in found:
         panels.setdefault(course.claim.id, []).append(course)
-    chosen = [name for name in page.HEADLINES if name in panels] or list(panels)[:MOST]
+    chosen = [name for name in page.HEADLINES if name in panels] or list(panels)[
+        : len(page.HEADLINES)
+    ]
     columns = min(COLUMNS, len(chosen))
     lines = -(-len(chosen) // columns)
     figure = style.new_figure(WIDTH * columns, HEIGHT * lines + 0.5)

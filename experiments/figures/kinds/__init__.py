@@ -17,6 +17,7 @@ from experiments.figures.kinds import (
     heads,
     key_curves,
     length_curves,
+    matched_budgets,
     multiplier_entropy,
     passkey_maps,
     ruler_scores,

@@ -30,6 +30,7 @@ UNDECIDED = {
         'encodings',
         'hybrids',
         'learned_later',
+        'matched',
     ),
     *('random_positions', 'ruler', 'split_local', 'split_share', 'weights', 'weights_passkey'),
 }
@@ -56,7 +57,10 @@ NAMING = (
     'keys',
     'four',
 )
-EXTENSION = ('before', 'uniform', 'after')
+OF_KIND = {
+    'extension': ('before', 'uniform', 'after'),
+    'matched_budgets': ('base', 'uniform', 'headscale', 'rope'),
+}
 # Keys whose values are the paper's names or ours for its tables.
 FIXED = ('key', 'paper', 'kind', 'missing')
 LENGTH = 64
@@ -64,7 +68,7 @@ LENGTH = 64
 
 def names_in(options: Any, kind: str) -> list[str]:
     """Every name in options, in their order."""
-    keys = NAMING + (EXTENSION if kind == 'extension' else ())
+    keys = NAMING + OF_KIND.get(kind, ())
     found: list[str] = []
     if isinstance(options, dict):
         for key, value in options.items():
@@ -114,6 +118,10 @@ def facts_of(config, record: str) -> dict[str, Any]:
         return facts | {'task': run.task.name, 'scratchpad': run.task.get('scratchpad', 'none')}
     if 'step_share' in entry:
         facts['step'] = round(2400 * entry.step_share)
+    if config.figure.kind == 'matched_budgets':  # equal or not, as the config's
+        run = config.runs[entry.run]
+        run = config.runs[run.get('init', entry.run)]
+        return facts | {'train_tokens': run.get('train', {}).get('steps', config.train.steps)}
     # Their claims read these lengths.
     if 'tail' in entry or (config.figure.kind == 'frontier' and 'times' in entry):
         return facts | {'multiples': entry.times}

@@ -34,6 +34,7 @@ from tests.experiments.figures.synthetic.positions import (
     SHAPE_CURVES,
     emergence_input,
     extension_runs,
+    matched_input,
     position_runs,
     shape_records,
 )
@@ -75,6 +76,7 @@ INPUTS = {
         {'curves': SHAPE_CURVES},
     ),
     'emergence': emergence_input(),
+    'matched_budgets': matched_input(),
     'length_curves': FigureInput(
         'fig_dynamic', length_runs(3), {'curves': LENGTH_CURVES, 'roles': LENGTH_ROLES}
     ),

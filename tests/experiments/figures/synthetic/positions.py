@@ -163,3 +163,39 @@ def emergence_input(steps=(24, 240, 2400), labels=('NoPE', 'RoPE'), length=256) 
     }
     shown = [{'record': f'{m}_{step}', 'label': m} for m in labels for step in steps]
     return FigureInput('emergence', records, {'steps': shown})
+
+
+def _matched(name: str, width: int) -> dict:
+    parts = {'base': 'nope', 'uniform': 'one', 'headscale': 'heads', 'rope': 'rope'}
+    return {'width': width, **{part: f'{kind}_{name}' for part, kind in parts.items()}}
+
+
+MATCHED = {
+    'widths': [_matched(f'{width}', width) for width in (64, 128, 256)],
+    'tokens': [_matched(name, 128) for name in ('128_few', '128', '128_many')],
+}
+
+
+def matched_input() -> FigureInput:
+    """Models whose loss falls with width and tokens. RoPE is lower inside L and rises earlier;
+    multipliers lower what is beyond."""
+    tokens = {'few': 1_000_000, 'many': 16_000_000}
+    sizes = {64: '228k', 128: '858k', 256: '3.3M'}
+    how = {
+        'nope': {'loss_bend': 80.0},
+        'one': {'loss_bend': 80.0, 'loss_slope': 0.6, 'multiplier': 1.3, 'lam': '1.3'},
+        'heads': {'loss_bend': 80.0, 'loss_slope': 0.4, 'multiplier': None, 'lam': 'HeadScale'},
+        'rope': {'loss_bend': 66.0, 'position': 'RoPE, base 10000'},
+    }
+    records = {}
+    for entry in (entry for entries in MATCHED.values() for entry in entries):
+        name, width = entry['base'].removeprefix('nope_'), entry['width']
+        read = tokens.get(name.rpartition('_')[2], 4_915_200)
+        floor = 2 - 0.1 * np.log2(width / 64) - 0.05 * np.log2(read / 1e6)
+        for kind, changed in how.items():
+            lower = 0.1 if kind == 'rope' else 0.0
+            own = f'{kind}_{name}'
+            model = f'{kind}, 4 layers, width {width}, 4 heads, {sizes[width]} parameters'
+            facts = {'model': model, 'train_tokens': read, 'run_id': own, **changed}
+            records[own] = positions_records(floor=floor - lower, **facts)
+    return FigureInput('matched', records, MATCHED)

@@ -1,0 +1,94 @@
+"""Sizes apart: four widths on the same bytes, and one width on three amounts of them.
+
+    nope run matched:quick --workdir=work/books
+    nope run matched:quick --workdir=work/books --plan
+
+The sizes of other figures differ in parameters, bytes, L and dtype at once. Here widths 64 to 512
+read the same bytes, and width 128 reads a quarter and four times of them too. All else is the
+size's own. Measured are NoPE as trained, with the best multiplier at 4 L, with HeadScale searched
+there, and RoPE.
+
+The text is the user's folder of JSON lines, data/books. `--config.data.source=stdlib` takes Python.
+
+- Heads keep their width, 16 at quick, and grow in number as in practice. So a multiplier of
+  1/sqrt(16) means the same at every width.
+- The learning rate falls as 1/width from the size's own, quick's 3e-3 at 64: the rule of hidden
+  weights under Adam. Runs of 200 steps agree. Of 1.5, 3 and 6e-3 at width 64 the best is 3e-3, of
+  0.37, 0.75, 1.5 and 3e-3 at width 256 it is 0.75e-3. After 600 steps 1.5e-3 is level with it.
+- Each number of bytes is a training of its own, whose learning rate ends at 0.
+- Width 512 reads 0.4 bytes a parameter and width 64 reads 22. A matched budget is not the best one.
+
+Quick: minutes of one CPU core, by the processor time of a step on a busy machine.
+
+| width | parameters | 1.2M bytes | 4.9M bytes | 19.7M bytes |
+|---|---|---|---|---|
+| 64 | 228k | | 3 | |
+| 128 | 858k | 2 | 7 | 27 |
+| 256 | 3.3M | | 18 | |
+| 512 | 12.9M | | 52 | |
+
+RoPE takes as long again: 3.6 hours in all. `matched:quick,nope` leaves it out. Searches and
+measurements take a tenth of either besides.
+"""
+
+from ml_collections import ConfigDict, FieldReference
+
+from configs.shared import base, models
+
+TIMES = 4.0
+WIDTHS = {64: 168, 128: 344, 256: 688, 512: 1376}  # and the widths of their feed-forward
+TOKENS_OF = 128  # the width that reads several amounts
+WITHOUT_ROPE = 'nope'
+
+
+def get_config(asked: str = 'quick') -> ConfigDict:
+    size, _, kept = asked.partition(',')
+    if kept not in ('', WITHOUT_ROPE):
+        raise ValueError(f'matched: {kept!r} is unknown; accepted: matched:{size},{WITHOUT_ROPE}')
+    config = base.experiment('matched', size)
+    config.data.source = 'jsonl:data/books'
+    if kept:
+        config.name += f'_{kept}'
+    by_width = [_add(config, f'{width}', width, None, not kept) for width in WIDTHS]
+    steps = config.train.get_ref('steps')
+    less, more = (
+        _add(config, f'{TOKENS_OF}_{name}', TOKENS_OF, count, not kept)
+        for name, count in {'quarter': steps // 4, 'fourfold': steps * 4}.items()
+    )
+    same = by_width[list(WIDTHS).index(TOKENS_OF)]
+    config.figure = {
+        'kind': 'matched_budgets',
+        'widths': tuple(by_width),
+        'tokens': (less, same, more),
+    }
+    return config
+
+
+def _add(
+    config: ConfigDict, name: str, width: int, steps: FieldReference | None, rope: bool
+) -> dict:
+    """Adds the runs and evaluations of one model; returns its entry in the figure.
+
+    steps: None for the section's.
+    """
+    own, heads = config.model, width * config.model.heads // config.model.width
+    shape = {'width': width, 'heads': heads, 'kv_heads': heads, 'mlp_width': WIDTHS[width]}
+    # References follow a section that the command line changes.
+    train: dict = {} if steps is None else {'steps': steps}
+    if width != own.width:
+        rate = config.train.get_ref('learning_rate')
+        train['learning_rate'] = rate * (own.width / width)
+    nope, headscale, grid = f'nope_{name}', f'headscale_{name}', f'grid_{name}'
+    config.runs[nope] = {'model': shape, 'train': train}
+    search = {'law': 'constant', 'times': (TIMES,), 'start_from': grid}
+    config.runs[headscale] = {'init': nope, 'search': search}
+    config.evals[grid] = {'kind': 'multiplier_grid', 'run': nope, 'times': TIMES}
+    config.evals[nope] = {'run': nope, 'times': TIMES}
+    config.evals[f'uniform_{name}'] = {'run': nope, 'times': TIMES, 'multiplier_from': grid}
+    config.evals[headscale] = {'run': headscale, 'times': TIMES}
+    entry = {'base': nope, 'uniform': f'uniform_{name}', 'headscale': headscale}
+    if rope:
+        entry['rope'] = f'rope_{name}'
+        config.runs[entry['rope']] = {'model': shape | {'position': models.ROPE}, 'train': train}
+        config.evals[entry['rope']] = {'run': entry['rope'], 'times': TIMES}
+    return {'width': width, **entry}
