@@ -37,9 +37,9 @@ def parameters(model: ModelConfig) -> int:
 def training_flops(model: ModelConfig, length: int, *, frozen: bool = False) -> float:
     """FLOPs of a training step per token of a sequence of `length`.
 
-    A weight in a matrix product counts 6. Attention counts the causal half of its two products, of
-    an encoder the whole, forward and backward, without windows. frozen: a search of lambda, whose weights have no
-    gradients and count 4.
+    A weight in a matrix product counts 6. Attention counts the causal half of its two products,
+    and of an encoder both whole, forward and backward, without windows. frozen: a search of
+    lambda, whose weights have no gradients and count 4.
     """
     weights = model.vocab_size * model.width
     weights += model.width * model.layers * (model.token_width or 0)
