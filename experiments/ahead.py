@@ -14,7 +14,7 @@ from jax.sharding import Mesh
 from experiments.build import Experiment
 from experiments.evaluations import EvalSpec
 from experiments.evaluations.base import most_rows
-from experiments.programs import Program, Scoring, Step
+from experiments.programs import Program, Step, answering
 from experiments.runs import RunSpec
 from experiments.specs import Spec
 from nope import sharding
@@ -44,13 +44,14 @@ def of_piece(
         micro = spec.compute(compute).micro_batches(train.batch_size, mesh)
         shape = train.block, train.batch_size, micro
         arrays = spec.data.arrays
+        if not spec.model.causal:
+            arrays = (*arrays, 'segments')
         yield Step(spec.model, train.optimizer, *shape, arrays=arrays), mesh
         if spec.earlier is not None:
             yield Step(spec.earlier.model, train.optimizer, *shape, arrays=arrays), mesh
         if train.validation is not None:
-            length = train.block + 1
-            size = most_rows(batch_tokens, mesh)(length, Scoring.rules)
-            yield Scoring(spec.model, length, size, length), mesh
+            rows = most_rows(batch_tokens, mesh)
+            yield answering(spec.model, train.block + 1, rows), mesh
     elif isinstance(spec, EvalSpec):
         for program in spec.programs(most_rows(batch_tokens, later)):
             yield program, later

@@ -107,7 +107,10 @@ class Entries(Scope):
             for name in fields[1:]:
                 if entry.get(name):
                     raise entry.error(name, f'{entry.path("init")} is no imported model (hf:DIR)')
-            return self.run(init, entry.path('init'))
+            run = self.run(init, entry.path('init'))
+            if not run.model.causal:
+                raise entry.error('init', 'it is an encoder, which no other run starts from')
+            return run
         own = {name: entry[name] for name in fields if name in entry}
         return imports.from_entry(self, Section(entry.name, own, self.ledger))
 
@@ -135,6 +138,8 @@ class Entries(Scope):
         if of_tasks is not None and isinstance(run.data, TaskData) != of_tasks:
             what = 'a task' if of_tasks else 'text'
             raise entry.error('run', f'{kind} measures models that were trained on {what}')
+        if not (run.model.causal or KINDS[kind].of_encoders):
+            raise entry.error('run', f'{kind} measures decoders, and the model has causal=False')
         return KINDS[kind].from_entry(EvalEntry(entry, run, self, self.grid, self._run_of_seed))
 
     def grid(self, name: str, field: str) -> MultiplierChoice:

@@ -129,9 +129,10 @@ def describe_model(model: ModelConfig) -> str:
     if size >= 1e9:
         count = f'{size / 1e9:.2f}B'
     temperature = _TEMPERATURES[model.temperature]
+    read = '' if model.causal else 'encoder, '
     weights = '' if model.weights == 'softmax' else f'{model.weights.replace("_", "-")}, '
     return (
-        f'{"NoPE" if position == "none" else position}, {weights}{model.layers} layers, '
+        f'{"NoPE" if position == "none" else position}, {read}{weights}{model.layers} layers, '
         f'width {model.width}, {model.heads} heads, {count} parameters{temperature}'
     )
 

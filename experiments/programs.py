@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -12,7 +13,7 @@ from jax.sharding import Mesh, NamedSharding
 from nope import sharding
 from nope.attention.dense import MOST_STEPS
 from nope.data import Batch
-from nope.evals import attention_rows, forward, generation, scoring, sliding
+from nope.evals import attention_rows, forward, generation, masked_answers, scoring, sliding
 from nope.evals.bootstrap import RESAMPLES
 from nope.evals.generation import Options
 from nope.model import ModelConfig, counts
@@ -288,7 +289,37 @@ class Continuing(_Measuring):
         return jax.jit(proceed).trace(abstract_variables(self.model, mesh), asked)
 
 
-Program = Step | Evaluation | AttentionRows | SlidingWindows | Scoring | Continuing
+@dataclasses.dataclass(frozen=True)
+class Filling(_Measuring):
+    """A batch of prompts with masked answers, read by an encoder."""
+
+    model: ModelConfig
+    length: int
+    batch: int
+    rules = sharding.RULES
+    visible = 1.0
+
+    def describe(self) -> str:
+        return f'fill masked answers {self.length}'
+
+    def trace(self, mesh: Mesh) -> jax.stages.Traced:
+        integers = _array((self.batch, self.length), jnp.int32, sharding.rows(mesh))
+        weights = _array(integers.shape, jnp.float32, integers.sharding)
+        batch = Batch(integers, integers, weights, integers)
+        variables = abstract_variables(self.model, mesh)
+        return masked_answers.read_masked.trace(self.model, variables, batch)
+
+
+Program = Step | Evaluation | AttentionRows | SlidingWindows | Scoring | Continuing | Filling
+
+
+def answering(
+    model: ModelConfig, length: int, rows: Callable[[int, sharding.Rules], int]
+) -> Scoring | Filling:
+    """The pass that decides answers in sequences of up to `length` tokens."""
+    if model.causal:
+        return Scoring(model, length, rows(length, Scoring.rules), length)
+    return Filling(model, length, rows(length, Filling.rules))
 
 
 def _newton(model: ModelConfig) -> int:

@@ -37,7 +37,7 @@ class EvalSpec(Spec):
     A kind is a subclass, whose fields determine the result.
 
     run: the model. fields: of an entry of `evals`, besides `kind` and `run`. of_tasks: whether the
-    models are those of synthetic tasks, None for any.
+    models are those of synthetic tasks, None for any. of_encoders: whether they may be encoders.
 
     title: of the progress bar.
 
@@ -54,6 +54,7 @@ class EvalSpec(Spec):
     kind: ClassVar[str]
     fields: ClassVar[tuple[str, ...]]
     of_tasks: ClassVar[bool | None] = False
+    of_encoders: ClassVar[bool] = False
     title: ClassVar[str] = ''
     section: ClassVar[str] = ''
     defaults: ClassVar[Mapping[str, Any] | None] = None

@@ -13,7 +13,7 @@ from experiments.evaluations import task_examples
 from experiments.evaluations.base import Rows
 from experiments.evaluations.entry import EvalEntry, count_of, first_run
 from experiments.evaluations.text_base import TEXT_FIELDS, TextSpec, of_text
-from experiments.programs import Continuing, Program, Scoring
+from experiments.programs import Continuing, Program, answering
 from experiments.runs import Source
 from nope.data import TaskData
 from nope.data.tasks import answers
@@ -48,6 +48,7 @@ class ExactMatchSpec(TextSpec):
     )
     kind = 'exact_match'
     of_tasks = True
+    of_encoders = True
     fields = ('exact_match', *TEXT_FIELDS)
     title = 'exact match'
 
@@ -107,10 +108,13 @@ class ExactMatchSpec(TextSpec):
         return found, more | facts.of_best(self.run, bench.best(self.run))
 
     def found(self, bench: Bench, variables: Variables, **how: Any) -> Records:
-        return exact_match.run(self.generator(bench, variables), self._asked(), **how)
+        answering = exact_match.answering(
+            self.model, variables, bench.mesh, batch_tokens=bench.batch_tokens
+        )
+        return exact_match.run(answering, self._asked(), **how)
 
     def programs(self, rows: Rows) -> Iterator[Program]:
-        yield Scoring(self.model, self.limit, rows(self.limit, Scoring.rules), self.limit)
+        yield answering(self.model, self.limit, rows)
         if self.task_data.task.form is not answers.WHOLE:
             # Of prompts that are too long no answer is asked.
             prompt = min(task_examples.longest(self.task_data).prompt, self.limit - 1)

@@ -30,6 +30,7 @@ def from_entry(scope: Scope, entry: Section) -> RunSpec:
     decay = steps if section.optional('decay_steps') is None else section.at_least('decay_steps', 1)
     model = scope.model(entry, config, length)
     fields = scope.section('model', entry)
+    tasks.check_answers(config, model, fields.path('causal'))
     model = _with_random_positions(scope, section, model, config, length)
     law, trains = None, 'params'
     if 'lam' in entry:

@@ -378,6 +378,8 @@ def _slugged(model: ModelConfig) -> str:
     """'nope', 'rope', 'alibi', 'rope-nope': the kinds of layers, for a folder's name."""
     kinds = (kind.position.describe().split(',')[0] for kind in model.kinds)
     names = ['nope' if kind == 'none' else kind for kind in kinds]
+    if not model.causal:
+        names.insert(0, 'encoder')
     if model.temperature != 'none':
         names.append(f'temperature-{model.temperature}')
     if model.weights != 'softmax':

@@ -12,11 +12,12 @@ from experiments.config import USERS, Section
 from experiments.runs.spec import RunSpec, Source, Typed
 from experiments.scope import Scope
 from nope.data import RunData, TaskData, load_tokenizer, tasks
-from nope.data.tasks import Sizes, Task, scratchpad, symbols, training_extents
+from nope.data.tasks import Sizes, Task, answers, scratchpad, symbols, training_extents
 from nope.data.tokenizers import SentencePieceTokenizer
 from nope.model import ModelConfig, lam
 from nope.model.lam import Product
 from nope.model.lam.relative import Relative
+from nope.runtime.errors import describe
 
 _SIZES = ('train', 'validation', 'test')
 _CHOSEN = ('longest', 'shortest', 'symbols', 'scratchpad', 'path', *_SIZES)  # by the task, or given
@@ -111,6 +112,15 @@ def check_unpadded(data: RunData, model: ModelConfig, field: str) -> None:
             f'{field}: rows of a task are padded to one length, which {followed} would follow; '
             'accepted: what follows the position, or nothing'
         )
+
+
+def check_answers(data: RunData, model: ModelConfig, field: str) -> None:
+    """ValueError for an encoder, whose answers are masked, on data without whole ones."""
+    if model.causal or (isinstance(data, TaskData) and data.task.form is answers.WHOLE):
+        return
+    read = f'the task {data.task.name!r}' if isinstance(data, TaskData) else 'text'
+    rule = 'an encoder reads a task whose whole targets are compared, as copying'
+    raise ValueError(describe(field, False, f'accepted: True for {read}; {rule}'))
 
 
 def check_extents(spec: RunSpec, data: TaskData) -> None:

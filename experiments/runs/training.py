@@ -28,7 +28,6 @@ from nope.checkpoints.manager import Checkpoints
 from nope.data import TaskData, tasks
 from nope.data.tasks import words
 from nope.evals import exact_match
-from nope.evals.generation import Generator
 from nope.heads import order_of, reordered
 from nope.interop.run_folder import name_base_model
 from nope.model.lam import Coefficient, Product
@@ -74,7 +73,9 @@ def check(bench: Bench, spec: RunSpec) -> None:
             raise
         lengths = f'{spec.typed.lengths} makes sequences of {error.value} tokens'
         raise ValueError(f'{lengths}; {error.rule}') from error
-    if batch.segments is not None:
+    if not spec.model.causal:
+        check_segments(spec.model, spec.train, 'model.causal=False', spec.typed.attention)
+    elif batch.segments is not None:
         documents = text_of(spec).sources[0].name('documents')
         if spec.train.optimizer.entropy_length is not None:
             raise ValueError(
@@ -156,8 +157,10 @@ def score_of(bench: Bench, spec: RunSpec) -> Score | None:
     mesh = bench.mesh_of(spec)
 
     def score(variables: Variables) -> float:
-        generator = Generator(spec.model, variables, mesh, batch_tokens=bench.batch_tokens)
-        return exact_match.sequence_accuracy(generator, examples)
+        answering = exact_match.answering(
+            spec.model, variables, mesh, batch_tokens=bench.batch_tokens
+        )
+        return exact_match.sequence_accuracy(answering, examples)
 
     return score
 
@@ -221,7 +224,7 @@ def batches(bench: Bench, spec: RunSpec, consumed: int) -> Iterator[data.Batch]:
         'lengths': spec.train.lengths,
     }
     if isinstance(spec.data, data.TaskData):
-        return tasks.training_batches(spec.data, **common)
+        return tasks.training_batches(spec.data, **common, causal=spec.model.causal)
     return data.training_batches(
         spec.data,
         **common,

@@ -21,6 +21,9 @@ An example too long for the limit is refused, or counts as wrong without being a
 A model may follow the length of the whole sequence (`ModelConfig.follows_length`). The pass tells
 it the length of prompt and target, decoding that of prompt and limit: both may differ. Rounding may
 decide between tokens that are as likely to the last digits.
+
+An encoder decodes nothing: its answer is the most likely token of each masked place
+(`nope.evals.masked_answers`). It takes tasks whose whole targets are compared.
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from jax.sharding import Mesh
 
 from nope.data.tasks import (
     Example,
@@ -45,10 +49,14 @@ from nope.data.tasks import (
 from nope.data.tokenizers import Tokenizer
 from nope.evals.forward import Progress
 from nope.evals.generation import Generator, Options
+from nope.evals.masked_answers import MaskedScorer
 from nope.evals.samples import SampleLog
+from nope.model import ModelConfig
 from nope.records import Measure, Records
 from nope.runtime.errors import FieldError
+from nope.variables import Variables
 
+Answering = Generator | MaskedScorer
 CHUNK = 2048  # examples that are asked between two writes to the log, at most
 
 
@@ -142,7 +150,15 @@ def validation(data: TaskData, share: float) -> tuple[Tokenised, ...]:
     return tuple(tokenised(data.task, tokenizer, example) for example in chosen)
 
 
-def sequence_accuracy(generator: Generator, examples: Sequence[Tokenised]) -> float:
+def answering(
+    config: ModelConfig, variables: Variables, mesh: Mesh, *, batch_tokens: int
+) -> Answering:
+    """The model as it answers: a decoder writes, an encoder fills masked places."""
+    kind = Generator if config.causal else MaskedScorer
+    return kind(config, variables, mesh, batch_tokens=batch_tokens)
+
+
+def sequence_accuracy(generator: Answering, examples: Sequence[Tokenised]) -> float:
     """Share of examples whose whole target greedy decoding writes, scratchpad and EOS included. One
     pass decides each: every token of the target has to be the most likely one."""
     right = 0
@@ -154,7 +170,7 @@ def sequence_accuracy(generator: Generator, examples: Sequence[Tokenised]) -> fl
     return right / len(examples)
 
 
-def run(generator: Generator, asked: Asked, log: SampleLog, progress: Progress = iter) -> Records:
+def run(generator: Answering, asked: Asked, log: SampleLog, progress: Progress = iter) -> Records:
     """Accuracy and number of examples by length, [length]; with a scratchpad also the shares of
     examples whose scratchpad parses (`parsed`) and has every step right (`reasoned`).
 
@@ -216,7 +232,7 @@ def _share(rows: Sequence[dict[str, Any]], split: str) -> float | None:
 
 
 def _rows(
-    generator: Generator, asked: Asked, chunk: Sequence[ExampleQuestion]
+    generator: Answering, asked: Asked, chunk: Sequence[ExampleQuestion]
 ) -> list[dict[str, Any]]:
     """The log's rows of some questions: as the pass decides them, or what decoding writes."""
     ids = [asked.ids(question) for question in chunk]
@@ -233,6 +249,7 @@ def _rows(
     waiting = [] if whole else [i for i, row in enumerate(rows) if not row['whole']]
     if not waiting:
         return rows
+    assert isinstance(generator, Generator)  # encoders have tasks of whole targets
     options = Options(new_tokens=asked.room, stop_ids=(eos,))
     decoded = generator.generate([ids[i].prompt for i in waiting], options)
     for i, written in zip(waiting, decoded, strict=True):

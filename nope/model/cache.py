@@ -172,7 +172,11 @@ def empty(
     padding_B: jax.Array | None = None,
 ) -> Cache:
     """A cache of B rows that holds nothing. Arguments as the fields of `Cache`. ValueError for a
-    known length beyond the position encoding."""
+    known length beyond the position encoding, and for an encoder."""
+    if not config.causal:
+        raise ValueError(
+            'model.causal is False: an encoder reads a sequence whole, without a cache'
+        )
     rows = length_B.shape[0], slots
     if config.longest is not None and not isinstance(length_B, jax.core.Tracer):
         longest = int(np.max(length_B))

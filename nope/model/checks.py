@@ -10,6 +10,7 @@ from typing import Any
 
 from nope.attention.api import BACKENDS
 from nope.attention.dense import WEIGHTS as DENSE_WEIGHTS
+from nope.model import lam
 from nope.model.fields import ModelFields
 from nope.model.kinds import LayerKind
 from nope.positions import NoPE, Position
@@ -39,6 +40,14 @@ MOST = {
     'mlp_width': 2**24,
     'vocab_size': 2**31 - 1,
     'head_dim': 2**16,
+}
+# Of encoders, by the field's one value: what else it may be is defined by earlier tokens alone.
+OF_ENCODERS = {
+    'lam': lam.Constant(),
+    'law': None,
+    'weights': 'softmax',
+    'temperature': 'none',
+    'position_range': None,
 }
 MOST_POSITIONS = 2**24  # below which float32, in which angles are computed, has every whole number
 
@@ -70,6 +79,8 @@ def check(model: ModelFields) -> None:
         )
     _check_kinds(model)
     _check_weights(model)
+    if not model.causal:
+        _check_encoder(model)
 
 
 def _check_values(values: Mapping[str, Any]) -> None:
@@ -176,6 +187,25 @@ def _check_weights(model: ModelFields) -> None:
             f'forget gates ({model.describe_position()}) move every logit of a query alike, '
             "which 'softmax' and 'entmax' remove and it does not",
         )
+
+
+def _check_encoder(model: ModelFields) -> None:
+    """FieldError for what is not defined, or not built, where tokens see later ones."""
+    for name, accepted in OF_ENCODERS.items():
+        if getattr(model, name) != accepted:
+            rule = f'accepted: {accepted!r} where causal is False'
+            raise FieldError(name, getattr(model, name), rule)
+    for kind in model.kinds:
+        if not kind.position.two_sided:
+            raise FieldError(
+                'causal',
+                False,
+                f'{kind.position.describe()} is not defined for keys after the query; accepted: '
+                'True, or RoPE, ALiBi, sinusoidal, learned or no positions',
+            )
+        if kind.window is not None or kind.chunk is not None:
+            rule = f'layers of {kind.describe()} see earlier tokens alone; accepted: True'
+            raise FieldError('causal', False, rule)
 
 
 def _check_pattern(model: ModelFields) -> None:

@@ -38,8 +38,8 @@ def training_flops(model: ModelConfig, length: int, *, frozen: bool = False) -> 
     """FLOPs of a training step per token of a sequence of `length`.
 
     A weight in a matrix product counts 6. Attention counts the causal half of its two products,
-    forward and backward, without windows. frozen: a search of lambda, whose weights have no
-    gradients and count 4.
+    and of an encoder both whole, forward and backward, without windows. frozen: a search of
+    lambda, whose weights have no gradients and count 4.
     """
     weights = model.vocab_size * model.width
     weights += model.width * model.layers * (model.token_width or 0)
@@ -48,7 +48,8 @@ def training_flops(model: ModelConfig, length: int, *, frozen: bool = False) -> 
         weights += _layer_weights(model, layer)
         dims += model.heads * model.of_layer(layer).head_dim
     attended = dims * (2 if model.temperature == 'entropy' else 1)
-    return (4.0 if frozen else 6.0) * weights + 6.0 * attended * length
+    seen = 6.0 if model.causal else 12.0
+    return (4.0 if frozen else 6.0) * weights + seen * attended * length
 
 
 def _projections(model: ModelConfig, layer: int) -> tuple[int, int]:

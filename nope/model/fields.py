@@ -21,7 +21,7 @@ def execution_detail(default: Any) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class ModelFields:
-    """Fields of a decoder's configuration, and what follows from them about its layers and heads.
+    """Fields of a model's configuration, and what follows from them about its layers and heads.
 
     The defaults are TinyLlama's shape: norms in front of a layer's parts, RMSNorm, SwiGLU,
     grouped-query attention, no biases.
@@ -84,6 +84,8 @@ class ModelFields:
         place of 'none'.
     attention: name of the attention implementation; None lets `nope.attention` choose.
     unroll: layers per iteration of the scan over layers; None for all of them, no loop.
+    causal: whether a token sees no later ones. False makes an encoder, in which every token sees
+        all tokens of its segment; without positions it reads a bag of words.
     """
 
     layers: int
@@ -133,6 +135,7 @@ class ModelFields:
     layer_scale: bool = False
     token_width: int | None = None
     logit_cap: float | None = None
+    causal: bool = True
 
     @property
     def kinds(self) -> tuple[LayerKind, ...]:

@@ -80,7 +80,7 @@ def of_tokens(
     if order_BT is None:
         order_BT = jnp.arange(T, dtype=jnp.int32)[None]
     n = jnp.asarray(T if length is None else length, jnp.float32)
-    mask = Mask(q_segments_BT=segments_BT, kv_segments_BS=segments_BT)
+    mask = Mask(config.causal, segments_BT, segments_BT)
     sequence = _spread(config, Sequence(mask, order_BT, n, table, encoded_BT=drawn_BT, rows=rows))
     if not config.chunked:
         return sequence

@@ -1,4 +1,4 @@
-"""The decoder: embedding, layers, final norm. The head is applied by the loss.
+"""The model: embedding, layers, final norm. The head is applied by the loss.
 
 Everything the model needs is in its arguments: `{'params': ..., 'lam': {'head': [L, N]}}`,
 tokens, and how many tokens the sequence has. Losses take the final hidden states and the
@@ -53,7 +53,7 @@ def apply(
 
 
 class Transformer(nn.Module):
-    """A causal decoder over token ids."""
+    """A decoder over token ids, or an encoder where the model is not causal."""
 
     config: ModelConfig
 

@@ -28,6 +28,8 @@ class Alibi(Position):
 
     max_exponent: float = 8.0
 
+    two_sided = True
+
     def __post_init__(self) -> None:
         if not 0 < self.max_exponent < 1000:
             raise FieldError('max_exponent', self.max_exponent, 'accepted: above 0, below 1000')

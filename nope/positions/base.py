@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from typing import ClassVar
 
 import jax
 import numpy as np
@@ -42,7 +43,12 @@ class Gate:
 
 @dataclasses.dataclass(frozen=True)
 class Position:
-    """Neutral position encoding, from which every other one derives."""
+    """Neutral position encoding, from which every other one derives.
+
+    two_sided: whether it is defined for keys after the query too, as encoders have them.
+    """
+
+    two_sided: ClassVar[bool] = False
 
     @property
     def longest(self) -> int | None:

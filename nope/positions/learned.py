@@ -17,6 +17,8 @@ class Learned(Position):
 
     size: int = 2048
 
+    two_sided = True
+
     def __post_init__(self) -> None:
         if self.size < 1:
             raise FieldError('size', self.size, 'it must be at least 1')

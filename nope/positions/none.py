@@ -11,6 +11,8 @@ from nope.positions.base import Position
 class NoPE(Position):
     """Queries and keys are used as projected (arXiv 2404.12224, section 2)."""
 
+    two_sided = True
+
     def local_heads(self, heads: int) -> int:
         return 0
 

@@ -31,6 +31,8 @@ class RoPE(Position):
     interleaved: bool = False
     share: float = 1.0
 
+    two_sided = True
+
     def __post_init__(self) -> None:
         if not (math.isfinite(self.base) and self.base > 0):
             raise FieldError('base', self.base, 'it must be finite and above 0')

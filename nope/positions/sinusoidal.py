@@ -25,6 +25,8 @@ class Sinusoidal(Position):
     base: float = 10_000.0
     layout: str = 'halves'
 
+    two_sided = True
+
     def __post_init__(self) -> None:
         if self.layout not in LAYOUTS:
             raise FieldError('layout', self.layout, one_of(LAYOUTS))

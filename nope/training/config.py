@@ -225,7 +225,7 @@ def check_segments(
         for heads in (model.heads, model.kv_heads)
     )
     ids_BT: Any = jax.ShapeDtypeStruct((1, T), jnp.int32)
-    mask = Mask(q_segments_BT=ids_BT, kv_segments_BS=ids_BT)
+    mask = Mask(model.causal, ids_BT, ids_BT)
     call = describe(q_BTNH, k_BTKH, mask, None, False)  # type: ignore[arg-type]
     reason = backend.unsupported(call)
     if reason and not backend.unsupported(dataclasses.replace(call, segmented=False)):

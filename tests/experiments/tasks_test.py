@@ -183,13 +183,14 @@ def test_encodings_that_differ_by_task_are_refused_before_any_training() -> None
 
 @pytest.mark.parametrize('name', [
     'b_mrr', 'b_hybrids', 'b_positions', 'b_lambda', 'b_scratchpad', 'b_attention', 'b_attended',
+    'b_encoder',
 ])  # fmt: skip
 def test_a_config_names_itself_where_its_argument_is_unknown(name: str) -> None:
     module = config_files.module(name)
     with pytest.raises(ValueError, match=f"^{name}: size 'tiny' is unknown"):
         module.get_config('tiny')
     assert module.get_config('small').seeds == tasks.SEEDS
-    if name in ('b_mrr', 'b_hybrids', 'b_positions', 'b_lambda'):
+    if name in ('b_mrr', 'b_hybrids', 'b_positions', 'b_lambda', 'b_encoder'):
         assert module.get_config('quick,rsc').seeds == module.get_config().seeds != tasks.SEEDS
         with pytest.raises(ValueError, match=f"{name}:quick,mc: task 'mc' is not drawn"):
             module.get_config('quick,mc')

@@ -13,6 +13,7 @@ from nope.data.tasks.base import Example, Sizes, SteppedTask, Task
 from nope.data.tasks.batches import (
     Extents,
     Tokenised,
+    masked,
     padded,
     tokenised,
     training_batches,
@@ -70,6 +71,7 @@ __all__ = [
     'Tokenised',
     'WordTokenizer',
     'dataset',
+    'masked',
     'named',
     'padded',
     'tokenised',

@@ -50,13 +50,36 @@ def padded(examples: list[Tokenised], length: int) -> Batch:
     tokens, targets = (np.zeros((len(examples), length), np.int32) for _ in range(2))
     weights = np.zeros((len(examples), length), np.float32)
     for row, example in enumerate(examples):
-        n = example.length
-        if n > length:
-            raise ValueError(f'an example has {n} tokens to read; a row has {length}')
+        n = _fitting(example, length)
         whole = np.concatenate([example.prompt, example.target])
         tokens[row, :n], targets[row, :n] = whole[:-1], whole[1:]
         weights[row, len(example.prompt) - 1 : n] = 1.0
     return Batch(tokens, targets, weights)
+
+
+def masked(examples: list[Tokenised], length: int) -> Batch:
+    """Examples as rows of `length` tokens for an encoder, all arrays [B, length].
+
+    A row is the prompt and a masked place for each token of the answer, which is predicted there:
+    target t is of place t. EOS, which no answer has, masks them; where they end the answer ends.
+    Weights are 1 on masked places. Padding has token 0 and is a segment of its own, so that no
+    token of the example sees it. ValueError for an example that is longer.
+    """
+    tokens, targets, segments = (np.zeros((len(examples), length), np.int32) for _ in range(3))
+    weights = np.zeros((len(examples), length), np.float32)
+    for row, example in enumerate(examples):
+        first, n = len(example.prompt), _fitting(example, length)
+        tokens[row, :first], tokens[row, first:n] = example.prompt, example.target[-1]
+        targets[row, first:n], weights[row, first:n] = example.target[:-1], 1.0
+        segments[row, :n] = 1
+    return Batch(tokens, targets, weights, segments)
+
+
+def _fitting(example: Tokenised, length: int) -> int:
+    """Tokens of an example to read. ValueError for more than `length`."""
+    if example.length > length:
+        raise ValueError(f'an example has {example.length} tokens to read; a row has {length}')
+    return example.length
 
 
 def training_batches(
@@ -68,9 +91,10 @@ def training_batches(
     start: int,
     rows: np.ndarray | None = None,
     lengths: Sequence[int] = (),
+    causal: bool = True,
 ) -> Iterator[Batch]:
     """Endless global batches `start`, `start + 1`, ... of the training examples, arrays
-    [batch_size, length]: tokens, targets, weights.
+    [batch_size, length]: tokens, targets, weights; for a model that is not `causal` as `masked`.
 
     Every epoch has each example once, in an order shuffled anew. Global example i is a pure
     function of (data, seed, i), so `start`, the number of batches consumed, is the whole state of
@@ -92,13 +116,14 @@ def training_batches(
             f'the longest training example of {data.task.name} has {longest} tokens to read',
         )
     chosen = np.arange(batch_size) if rows is None else rows
+    as_rows = padded if causal else masked
 
     def example(number: int) -> Tokenised:
         epoch, place = divmod(number, len(examples))
         return examples[_order(seed, len(examples), epoch)[place]]
 
     return (
-        padded([example(int(i)) for i in number * batch_size + chosen], length)
+        as_rows([example(int(i)) for i in number * batch_size + chosen], length)
         for number in itertools.count(start)
     )
 

@@ -31,6 +31,7 @@ PLAIN: Mapping[str, Any] = {
     'weights': 'softmax',
     'layer_scale': False,
     'token_width': None,
+    'causal': True,
 }
 
 

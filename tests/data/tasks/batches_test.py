@@ -13,9 +13,11 @@ from nope.data import describe, identity, tokenizer_of
 from nope.data.batch import Batch
 from nope.data.tasks import (
     TASKS,
+    Example,
     Sizes,
     TaskData,
     WordTokenizer,
+    masked,
     named,
     padded,
     symbols,
@@ -71,6 +73,30 @@ def test_a_target_is_the_next_token_and_padding_has_no_weight() -> None:
         assert np.all(np.diff(np.flatnonzero(weights)) == 1)
     assert (batch.tokens.dtype, batch.weights.dtype) == (np.int32, np.float32)
     assert batch.segments is None and batch.positions is None
+
+
+def test_an_answer_is_masked_by_hand() -> None:
+    """`Copy: 1 0 [SEP]` and two places, each of which predicts its own token of `1 0`."""
+    task = named('cmc', longest=2, symbols=symbols.closed(2))
+    tokenizer = WordTokenizer.of(task)
+    batch = masked([tokenised(task, tokenizer, Example('Copy: 1 0 ', '1 0', 2, '1 0'))], 9)
+    copy, colon, one, zero, separator = tokenizer.encode('Copy: 1 0 [SEP]')
+    end = tokenizer.eos_id
+    assert batch.tokens.tolist() == [[copy, colon, one, zero, separator, end, end, 0, 0]]
+    assert batch.targets.tolist() == [[0, 0, 0, 0, 0, one, zero, 0, 0]]
+    assert batch.weights.tolist() == [[0, 0, 0, 0, 0, 1, 1, 0, 0]]
+    assert batch.segments.tolist() == [[1, 1, 1, 1, 1, 1, 1, 0, 0]]
+    with pytest.raises(ValueError, match='an example has 7 tokens to read; a row has 6'):
+        masked([tokenised(task, tokenizer, Example('Copy: 1 0 ', '1 0', 2, '1 0'))], 6)
+
+
+def test_an_encoder_reads_the_examples_of_a_decoder_in_their_order() -> None:
+    for decoder, encoder in zip(some(), some(causal=False), strict=True):
+        assert encoder.tokens.shape == decoder.tokens.shape
+        for row, end in enumerate((encoder.weights == 1).sum(axis=1)):
+            answer = decoder.targets[row][decoder.weights[row] == 1]
+            assert np.array_equal(encoder.targets[row][encoder.weights[row] == 1], answer[:-1])
+            assert end == len(answer) - 1
 
 
 def test_a_batch_depends_on_its_number_alone() -> None:
