@@ -57,7 +57,8 @@ class PasskeySpec(TextSpec):
     title = 'passkey'
 
     @classmethod
-    def from_entry(cls, asked: EvalEntry) -> Self:
+    def from_entry(cls, asked: EvalEntry, **more: Any) -> Self:
+        """more: fields of a subclass."""
         section = cls.own_section(asked)
         common = of_text(asked, section)
         lengths = _lengths(asked)
@@ -76,6 +77,7 @@ class PasskeySpec(TextSpec):
             lengths=lengths,
             **_needles(asked),
             **common,
+            **more,
         )
         field = 'tokens' if 'tokens' in asked.entry else 'lengths'
         if lengths and min(lengths) < spec.shortest:

@@ -15,6 +15,7 @@ from experiments.figures.kinds import (
     head_effects,
     head_entropy,
     heads,
+    key_attention,
     key_curves,
     length_curves,
     multiplier_entropy,
@@ -24,5 +25,6 @@ from experiments.figures.kinds import (
     task_lambda,
     tuned_lengths,
     uniform_fit,
+    weight_bound,
 )
 from experiments.figures.kinds.tables import ablation, commonsense, longbench, perplexity
