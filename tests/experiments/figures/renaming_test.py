@@ -29,7 +29,9 @@ UNDECIDED = {
         'emergence',
         'encodings',
         'hybrids',
+        'key_attention',
         'learned_later',
+        'weight_bound',
     ),
     *('random_positions', 'ruler', 'split_local', 'split_share', 'weights', 'weights_passkey'),
 }
@@ -154,6 +156,8 @@ def made(evaluation: str, index: int, seed: int, facts: dict) -> Records:
         return synthetic.distance_records(rng.uniform(0.1, 0.6), rng.uniform(0, 0.1), **facts)
     if evaluation == 'attended_distance':
         return synthetic.attended_records(rng.uniform(0.1, 0.9), **facts)
+    if evaluation == 'key_attention':
+        return synthetic.look_records(multiplier=rng.uniform(1, 2), **facts)
     if evaluation == 'attention_shape':
         return synthetic.shape_records(**facts)
     scores = {'longbench': 16, 'harness': 7}
