@@ -16,14 +16,14 @@ from experiments.figures.read.by_seed import check_seeds
 from experiments.figures.read.key_attention import PARTS, KeyAttention
 
 MOST = 5  # panels side by side
-FINDERS = 2  # heads whose weight is summed up
+FINDERS = 1  # heads whose weight is drawn in parts
 COLORS = dict(zip((*PARTS, 'rest'), (*style.COLORS[:3], '#D9D9D9'), strict=True))
 
 
 @kind('key_attention')
 class KeyAttentionFigure(Figure[Sequence[KeyAttention]]):
     """Options: curves, [{group, label}] of records '<group>/<seed>'; heads, how many of those that
-    find the key inside L are summed up (2)."""
+    find the key inside L are drawn in parts (1)."""
 
     OPTIONS, NEEDED = ('curves', 'heads'), ('curves',)
     MEASURES: ClassVar[Measures] = key_attention.MEASURES
@@ -58,7 +58,8 @@ class KeyAttentionFigure(Figure[Sequence[KeyAttention]]):
                 axes.set_ylim(0, 1)
                 axes.set_xlabel('')
             heads.set_xlabel('length of the prompt n / L')
-        grid[0, 0].set_ylabel('weight of the heads that find the key')
+        which = 'head that finds' if _count(given) == 1 else 'heads that find'
+        grid[0, 0].set_ylabel(f'weight of the {which} the key')
         grid[1, 0].set_ylabel('weight on the key, by head')
         figure.legend(handles=_handles(models), loc='outside lower center', ncols=5)
         return figure
@@ -97,11 +98,10 @@ class KeyAttentionFigure(Figure[Sequence[KeyAttention]]):
         labelled = {m.label: [given.records[name] for name in m.keys.names] for m in models}
         return (
             f'Attention of the query that must find the key, which predicts its first {token} with '
-            'a digit. Top: mean weight, over '
-            f"{which} with the most weight on the key's {token}s in prompts of up to L, on the "
-            f'key, on the first {token}, on the latest {first.span:,} {token}s and on the rest. '
-            'The black line is the share of keys repeated. Bottom: weight on the key of every '
-            f'head, coloured by layer. L = {first.keys.train_length:,}. '
+            f"a digit. Top: where the weight lies of {which} with the most weight on the key's "
+            f'{token}s in prompts of up to L. The latest are {first.span:,} {token}s. The black '
+            'line is the share of keys repeated. Bottom: weight of every head on the key. '
+            f'L = {first.keys.train_length:,}. '
             f'{length_axes.seeds_caption(len(first.keys.seeds))} {captions.sources(labelled)}'
         )
 

@@ -100,7 +100,9 @@ class WeightBoundFigure(Figure[Sequence[Limits]]):
             mpl.Line2D([], [], color=style.BLACK, linestyle=look, label=word)
             for look, word in ((FINDER, 'the head that finds the key'), (MEDIAN, 'median head'))
         ]
-        figure.legend(handles=handles, loc='outside lower center', ncols=3)
+        grey: dict[str, Any] = {'color': style.GREY, 'linestyle': ':', 'linewidth': 1.0}
+        handles.append(mpl.Line2D([], [], **grey, label='training length L'))
+        figure.legend(handles=handles, loc='outside lower center', ncols=4)
         return figure
 
     def rows(self, given: FigureInput, data: Sequence[Limits]) -> Iterator[dict[str, Any]]:
@@ -144,10 +146,10 @@ class WeightBoundFigure(Figure[Sequence[Limits]]):
         return (
             'Largest weight of one key, of the query that must find the passkey. A head whose '
             'logits differ by r nats at most gives one key among n at most e^r / (n - 1 + e^r). '
-            'The range r is the largest over prompts of a length. A searched multiplier p makes it '
-            'p r. "Kept from L" is the weight if the logit kept its lead over the mean of the '
-            'others, as exp(logit), that it has at L. Solid: the head with the most weight on the '
-            'key in prompts of up to L; dotted: the median over heads. '
+            'The range r is the largest over prompts of a length, and a multiplier p makes it p r. '
+            'The lead of a logit is taken over the log of the mean of exp of the others. Kept from '
+            'L, it would give the green weights. Solid lines are the head with the most weight on '
+            'the key in prompts of up to L, dotted lines the median over heads. '
             f'L = {keys.train_length:,}. {length_axes.seeds_caption(len(keys.seeds))} '
             f'{captions.sources(labelled)}'
         )

@@ -61,3 +61,11 @@ def test_seeds_that_saw_other_tokens_are_refused() -> None:
 def test_a_count_of_heads_that_there_is_not_is_refused() -> None:
     with pytest.raises(ValueError, match='heads must be 1 or more, got 0'):
         KINDS['key_attention'].required('f', {**GIVEN.options, 'heads': 0})
+
+
+def test_so_many_heads_as_are_asked_for_find_the_key() -> None:
+    options = {**GIVEN.options, 'heads': 2}
+    drawn = KINDS['key_attention'].draw(dataclasses.replace(GIVEN, options=options))
+    finders = {(r['layer'], r['head']) for r in drawn.rows if r['finds'] and r['seed'] == 'seed0'}
+    assert finders == {(1, 1), (3, 2)}  # all others are alike
+    assert f'| 1 | 1.00 | {(ON_KEY[1] + 1 / 128) / 2:.2f} |' in drawn.markdown
