@@ -48,7 +48,7 @@ class KeyAttentionFigure(Figure[Sequence[KeyAttention]]):
             multiples, keys = model.keys.multiples, model.keys.shares.mean(axis=0)
             found = _parts(model, given)
             parts.stackplot(multiples, *found.values(), colors=list(COLORS.values()))
-            parts.plot(multiples, keys, color=style.BLACK, marker='o', markersize=4)
+            parts.plot(multiples, keys, color=style.BLACK, marker='o', markersize=4, clip_on=False)
             parts.set_title(model.label)
             _draw_heads(heads, model)
             for axes in (parts, heads):
