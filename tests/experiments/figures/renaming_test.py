@@ -157,7 +157,7 @@ def made(evaluation: str, index: int, seed: int, facts: dict) -> Records:
     if evaluation == 'attended_distance':
         return synthetic.attended_records(rng.uniform(0.1, 0.9), **facts)
     if evaluation == 'key_attention':
-        return synthetic.look_records(multiplier=rng.uniform(1, 2), **facts)
+        return synthetic.look_records(**{**facts, 'multiplier': rng.uniform(1, 2)})
     if evaluation == 'attention_shape':
         return synthetic.shape_records(**facts)
     scores = {'longbench': 16, 'harness': 7}
