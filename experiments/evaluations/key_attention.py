@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 from experiments.bench import Bench
@@ -31,7 +31,7 @@ class KeyAttentionSpec(PasskeySpec):
     fields = (*PasskeySpec.fields, 'span')
     section = 'passkey'
     command = ''
-    defaults: ClassVar = None
+    defaults: ClassVar[Mapping[str, Any] | None] = None
     title = 'attention on the key'
 
     @classmethod

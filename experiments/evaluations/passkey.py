@@ -53,7 +53,12 @@ class PasskeySpec(TextSpec):
     kind = 'passkey'
     fields = ('times', 'lengths', *NEEDLES, 'window', 'passkey', *ASKING_FIELDS)
     command = 'passkey'
-    defaults: ClassVar = {'template': 'paper', 'seed': 42, 'tests': 10, 'bos': None}
+    defaults: ClassVar[Mapping[str, Any] | None] = {
+        'template': 'paper',
+        'seed': 42,
+        'tests': 10,
+        'bos': None,
+    }
     title = 'passkey'
 
     @classmethod

@@ -26,7 +26,7 @@ VARIABLES = tiny.varied_lam(MODEL, 1)
 
 
 def measured(variables: Any = VARIABLES, mesh: Any = None) -> Records:
-    how = {'span': SPAN, 'mesh': mesh or tiny.mesh(), 'batch_tokens': 256}
+    how: dict[str, Any] = {'span': SPAN, 'mesh': mesh or tiny.mesh(), 'batch_tokens': 256}
     return key_attention.run(MODEL, variables, key_attention.asked(PLAN), **how)
 
 
@@ -44,9 +44,9 @@ def defined(length: int) -> dict[str, np.ndarray]:
         weights_LNT = weights_LNTT[:, :, -1]
         of_key = {i + d for i in range(T) if text.startswith(question.key, i) for d in range(5)}
         of_latest = set(range(T - SPAN, T)) - of_key - {0}
-        found.setdefault('key', []).append(sum(weights_LNT[..., i] for i in of_key))
+        found.setdefault('key', []).append(weights_LNT[..., [*of_key]].sum(axis=-1))
         found.setdefault('first', []).append(weights_LNT[..., 0])
-        found.setdefault('latest', []).append(sum(weights_LNT[..., i] for i in of_latest))
+        found.setdefault('latest', []).append(weights_LNT[..., [*of_latest]].sum(axis=-1))
         found.setdefault('largest', []).append(weights_LNT.max(axis=-1))
         logits = np.log(weights_LNT)
         found.setdefault('range', []).append(logits.max(axis=-1) - logits.min(axis=-1))
@@ -106,7 +106,13 @@ def test_the_query_predicts_the_first_digit_and_the_key_is_all_its_digits(
 
 
 def test_the_key_of_several_is_the_one_that_is_asked_for() -> None:
-    given = {'bos': False, 'tests': 1, 'lengths': (160,), 'needles': 4, 'alike': True}
+    given: dict[str, Any] = {
+        'bos': False,
+        'tests': 1,
+        'lengths': (160,),
+        'needles': 4,
+        'alike': True,
+    }
     plan = needles.plan(BRIEF, BYTES, 160, **given)
     for prompt, question in zip(key_attention.asked(plan), plan.questions, strict=True):
         assert BYTES.decode(prompt.tokens[prompt.key_K]) == question.key
