@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jax.sharding import Mesh
@@ -91,7 +91,7 @@ def run(
     lengths = sorted({prompt.length for prompt in prompts})
     seen: dict[int, list[np.ndarray]] = {length: [] for length in lengths}
     budget = min(BUDGET, batch_tokens * config.layers * config.heads)
-    how = {'mesh': mesh, 'queries': 1, 'budget': budget, 'progress': progress}
+    how: dict[str, Any] = {'mesh': mesh, 'queries': 1, 'budget': budget, 'progress': progress}
     with sharding.use(mesh):
         for rows in attention_rows.over([Model(config, variables)], sequences, **how):
             weights_LBNT = np.asarray(sharding.fetch(rows.weights[0]))[:, :, :, 0]

@@ -24,7 +24,8 @@ LINES = {
     'kept': ('lead over the others kept from L', style.COLORS[2]),
     'largest': ('largest weight of one key', style.COLORS[0]),
 }
-FINDER, MEDIAN = '-', (0, (1.5, 1.5))  # line styles
+FINDER: Any = '-'  # line styles
+MEDIAN: Any = (0, (1.5, 1.5))
 
 
 def bound(ranges: np.ndarray, keys: np.ndarray) -> np.ndarray:
@@ -175,7 +176,7 @@ def _at_length(model: KeyAttention) -> int:
     return int(np.flatnonzero(model.keys.multiples <= 1)[-1])
 
 
-def _reach(model: KeyAttention, span: float) -> float:
+def _reach(model: KeyAttention, span: Any) -> float:
     return float((1 + np.exp(span)) / model.keys.train_length)
 
 
