@@ -13,6 +13,7 @@ from experiments.evaluations.entry import EvalEntry
 from experiments.evaluations.exact_match import ExactMatchSpec
 from experiments.evaluations.harness import HarnessSpec
 from experiments.evaluations.helmet import HelmetSpec
+from experiments.evaluations.key_attention import KeyAttentionSpec
 from experiments.evaluations.lengths import LengthsSpec
 from experiments.evaluations.longbench import LongbenchSpec
 from experiments.evaluations.longppl import LongpplSpec
@@ -35,6 +36,7 @@ KINDS: Mapping[str, type[EvalSpec]] = {
         PerplexitySpec,
         LongpplSpec,
         PasskeySpec,
+        KeyAttentionSpec,
         LongbenchSpec,
         HarnessSpec,
         RulerSpec,

@@ -53,11 +53,17 @@ class PasskeySpec(TextSpec):
     kind = 'passkey'
     fields = ('times', 'lengths', *NEEDLES, 'window', 'passkey', *ASKING_FIELDS)
     command = 'passkey'
-    defaults: ClassVar = {'template': 'paper', 'seed': 42, 'tests': 10, 'bos': None}
+    defaults: ClassVar[Mapping[str, Any] | None] = {
+        'template': 'paper',
+        'seed': 42,
+        'tests': 10,
+        'bos': None,
+    }
     title = 'passkey'
 
     @classmethod
-    def from_entry(cls, asked: EvalEntry) -> Self:
+    def from_entry(cls, asked: EvalEntry, **more: Any) -> Self:
+        """more: fields of a subclass."""
         section = cls.own_section(asked)
         common = of_text(asked, section)
         lengths = _lengths(asked)
@@ -76,6 +82,7 @@ class PasskeySpec(TextSpec):
             lengths=lengths,
             **_needles(asked),
             **common,
+            **more,
         )
         field = 'tokens' if 'tokens' in asked.entry else 'lengths'
         if lengths and min(lengths) < spec.shortest:

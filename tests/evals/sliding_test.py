@@ -161,10 +161,11 @@ def test_every_window_is_scored_as_if_alone(bos: bool, tmp_path: pathlib.Path) -
     models = [with_lam(base, lam_of(base) * factor) for factor in (1.0, 0.5)]
     log = log_in(tmp_path)
     found = run(documents, log, variables=models)
+    scored: list[tuple[int, int]] = []
     for index, (length, variables) in enumerate(zip(LENGTHS, models, strict=True)):
         counts = [size + bos for size in SIZES]
         windows = brute_force(counts, length, STRIDE)[: BUDGET // STRIDE]
-        shortest = windows if index == 0 else shortest
+        scored = scored or [(d, end) for d, end in windows]  # those of the shortest
         losses = []
         for document, end in windows:
             tokens = documents[document][end - length : end]
@@ -179,10 +180,10 @@ def test_every_window_is_scored_as_if_alone(bos: bool, tmp_path: pathlib.Path) -
     np.testing.assert_array_equal(found['perplexity'], np.exp(found['loss']))
     assert len(log) == found['windows'].sum()
     assert found.along('length', 2).tolist() == list(LENGTHS)
-    scored = [documents[d][end - STRIDE : end] for d, end in shortest]
+    tokens = np.concatenate([documents[d][end - STRIDE : end] for d, end in scored])
     assert dict(found.attributes) == {
         'evaluation': 'perplexity',
-        'unigram_nats': pytest.approx(unigram.entropy(np.concatenate(scored))),
+        'unigram_nats': pytest.approx(unigram.entropy(tokens)),
         'stride': STRIDE,
         'scored': BUDGET,
         'bos': bos,

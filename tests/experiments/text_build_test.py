@@ -90,6 +90,19 @@ def test_prompts_of_chosen_lengths_take_the_place_of_the_plan():
     assert (old.read_split, hard.read_split) == (None, 'validation')
 
 
+def test_attention_on_keys_has_the_prompts_of_a_passkey_evaluation():
+    config = config_of('fig6')
+    config.evals['looks/'] = {'kind': 'key_attention', 'run': 'nope', 'lengths': (1.0, 2.0)}
+    spec, keys = build(config).evals['looks/seed0'], passkey_spec(lengths=(1.0, 2.0))
+    assert spec.slug().startswith('key_attention-256-')
+    assert identity(spec) == {**identity(keys), 'type': 'KeyAttentionSpec', 'span': 32}
+    config.runs.nope.model = {'weights': 'entmax'}
+    with pytest.raises(
+        ValueError, match=r"run is 'nope'; its weights are 'entmax'; accepted: soft"
+    ):
+        build(config)
+
+
 def test_the_context_of_a_changed_model_is_that_of_the_run_it_stands_on():
     """L, or the length of a search or of fine-tuning, for measurements and for exports."""
     config = config_of('fig6')

@@ -15,6 +15,7 @@ from experiments.figures.kinds import (
     head_effects,
     head_entropy,
     heads,
+    key_attention,
     key_curves,
     length_curves,
     matched_budgets,
@@ -25,5 +26,6 @@ from experiments.figures.kinds import (
     task_lambda,
     tuned_lengths,
     uniform_fit,
+    weight_bound,
 )
 from experiments.figures.kinds.tables import ablation, commonsense, longbench, perplexity

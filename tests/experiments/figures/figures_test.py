@@ -41,11 +41,13 @@ MEASURED_ON = {
     'attended_distance': 'addition of lengths 5 to 8 (40 examples',
     'passkey_maps': '10 for each length and depth',
     'ruler_scores': 'RULER, 2 tasks',
-    'key_curves': '10 for each length and depth',
+    **dict.fromkeys(
+        ('key_curves', 'key_attention', 'weight_bound'), '10 for each length and depth'
+    ),
 }
 HAVE_TEXT = (  # beside the tables
     *('attended_distance', 'attention_distance', 'encoding_pairs', 'encoding_ranks'),
-    *('ruler_scores', 'scratchpad_bars'),
+    *('key_attention', 'ruler_scores', 'scratchpad_bars', 'weight_bound'),
 )
 LENGTHS = [{'group': 'a'}]
 MANY = [{**TUNED, 'label': f'PI {n}', 'tuned': n} for n in range(1, 6)]

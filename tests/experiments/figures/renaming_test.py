@@ -29,8 +29,10 @@ UNDECIDED = {
         'emergence',
         'encodings',
         'hybrids',
+        'key_attention',
         'learned_later',
         'matched',
+        'weight_bound',
     ),
     *('random_positions', 'ruler', 'split_local', 'split_share', 'weights', 'weights_passkey'),
 }
@@ -162,6 +164,8 @@ def made(evaluation: str, index: int, seed: int, facts: dict) -> Records:
         return synthetic.distance_records(rng.uniform(0.1, 0.6), rng.uniform(0, 0.1), **facts)
     if evaluation == 'attended_distance':
         return synthetic.attended_records(rng.uniform(0.1, 0.9), **facts)
+    if evaluation == 'key_attention':
+        return synthetic.look_records(**{**facts, 'multiplier': rng.uniform(1, 2)})
     if evaluation == 'attention_shape':
         return synthetic.shape_records(**facts)
     scores = {'longbench': 16, 'harness': 7}

@@ -8,12 +8,14 @@ from tests.experiments.figures.synthetic.keys import (
     FRONTIER_ROLES,
     KEY_CURVES,
     KEY_ROLES,
+    LOOK_CURVES,
     PASSKEY_PANELS,
     PASSKEY_ROLES,
     effect_options,
     effect_runs,
     frontier_runs,
     key_runs,
+    look_runs,
     passkey_runs,
 )
 from tests.experiments.figures.synthetic.lengths import (
@@ -83,6 +85,12 @@ INPUTS = {
     'key_curves': FigureInput(
         'split_passkey', key_runs(3), {'curves': KEY_CURVES, 'roles': KEY_ROLES}
     ),
+    'key_attention': FigureInput(
+        'looks',
+        look_runs(2),
+        {'curves': [{k: c[k] for k in ('group', 'label')} for c in LOOK_CURVES], 'heads': 1},
+    ),
+    'weight_bound': FigureInput('bound', look_runs(2), {'curves': LOOK_CURVES}),
     'frontier': FigureInput(
         'frontier', frontier_runs(3), {'points': FRONTIER_POINTS, 'roles': FRONTIER_ROLES}
     ),

@@ -211,3 +211,46 @@ def effect_runs(seeds: int, heads: dict = HEADS, groups: dict = HEAD_GROUPS) -> 
                 del keys.attributes[shape]
             runs[f'{name}_keys/seed{seed}'] = keys
     return runs
+
+
+FINDER, LEAD, SLACK = (2, 1), 7.0, 1.5
+LOOK_MULTIPLES = (0.5, 1, 4, 16)
+LOOK_CURVES = [
+    {'group': 'nope', 'label': 'NoPE'},
+    {'group': 'headscale', 'label': 'HeadScale', 'base': 'nope'},
+]
+
+
+@saying
+def look_records(seed: int = 0, *, multiplier=1.0, finder=FINDER, **changed) -> Records:
+    """Attention on keys of heads whose logits are equal, but for `finder`: it puts one key
+    LEAD times its multiplier above the others, SLACK above a few that are lower."""
+    answered = key_records((1.0, 1, 0.5, 0), seed, multiples=LOOK_MULTIPLES, **changed)
+    seen = 128 * np.array(LOOK_MULTIPLES)
+    lead = np.zeros((len(seen), 4, 4))
+    lead[:, *finder] = LEAD * multiplier
+    largest = 1 / (1 + (seen[:, None, None] - 1) * np.exp(-lead))
+    values = {
+        'key': largest,
+        'first': (1 - largest) / 2,
+        'latest': (1 - largest) / 8,
+        'largest': largest,
+        'range': lead + SLACK * multiplier,
+        'multiplier': np.full_like(lead, multiplier),
+    }
+    axes = ('length', 'layer', 'head')
+    measures = {name: Measure(array, axes, '') for name, array in values.items()}
+    return Records(
+        {**answered.attributes, 'evaluation': 'key_attention', 'span': 32},
+        {**answered.measures, **measures, 'keys': Measure(seen, ('length',), 'tokens')},
+        answered.coordinates,
+    )
+
+
+def look_runs(seeds: int) -> dict[str, Records]:
+    """Each seed finds the key by another head."""
+    return {
+        f'{group}/seed{seed}': look_records(seed, multiplier=p, finder=(2, 1 + seed))
+        for group, p in (('nope', 1.0), ('headscale', 1.5))
+        for seed in range(seeds)
+    }

@@ -1,0 +1,135 @@
+"""Attention of the query that must find a passkey, by layer and head: where its weight lies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from jax.sharding import Mesh
+
+from nope import sharding
+from nope.data import Tokenizer
+from nope.evals import attention_rows
+from nope.evals.attention_rows import BUDGET, Model
+from nope.evals.forward import Progress
+from nope.evals.passkey import PasskeyPlan
+from nope.evals.passkey.retrieval import PasskeyPrompt
+from nope.model import ModelConfig
+from nope.records import Measure, Records
+from nope.runtime.errors import OVERFLOWS
+from nope.variables import Variables, last_multipliers
+
+AXES = ('length', 'layer', 'head')
+# A smaller weight counts as this one, float32's least normal number: e^-87.
+LEAST = float(np.finfo(np.float32).tiny)
+
+
+class Asked(NamedTuple):
+    """A prompt read up to the query that must find the key.
+
+    length: nominal. tokens: int32 [T], the last of which predicts the first token with a digit.
+    key_K: positions of the key's tokens, wherever the prompt states it.
+    """
+
+    length: int
+    tokens: np.ndarray
+    key_K: np.ndarray
+
+
+def asked(plan: PasskeyPlan) -> list[Asked]:
+    """Every prompt of a plan. ValueError where the tokenizer cuts a key in a prompt into other
+    tokens than in its answer."""
+    found = []
+    for question in plan.questions:
+        prompt = plan.prompt(question)
+        lead, key_K = _key(plan.tokenizer, prompt)
+        if not key_K.size:
+            raise ValueError(
+                f'the prompt {question.name} does not hold the tokens of its key, '
+                f'{prompt.answer[lead:].tolist()}: this tokenizer cuts the key into others there'
+            )
+        tokens = np.concatenate([prompt.ids, prompt.answer[:lead]])
+        found.append(Asked(question.length, tokens, key_K))
+    return found
+
+
+def _key(tokenizer: Tokenizer, prompt: PasskeyPrompt) -> tuple[int, np.ndarray]:
+    """The answer's tokens before the first with a digit, and positions of the others in the
+    prompt."""
+    digits = [any(map(str.isdigit, tokenizer.decode([i]))) for i in prompt.answer.tolist()]
+    lead = digits.index(True)
+    key = prompt.answer[lead:]
+    windows = np.lib.stride_tricks.sliding_window_view(prompt.ids, len(key))
+    starts = np.flatnonzero((windows == key).all(axis=1))
+    return lead, (starts[:, None] + np.arange(len(key))).reshape(-1)
+
+
+def run(
+    config: ModelConfig,
+    variables: Variables,
+    prompts: Sequence[Asked],
+    *,
+    span: int,
+    mesh: Mesh,
+    batch_tokens: int,
+    progress: Progress = iter,
+) -> Records:
+    """Measures over the prompts of each nominal length, by [length, layer, head].
+
+    key, first, latest: means of the weight on the key's tokens, on the first token, and on the
+    latest `span` tokens, each without those before it; all others have the rest. largest: mean of
+    the largest weight of one token. range: the largest difference of two logits of a query, in
+    nats, over the prompts; at most 87. multiplier: of the query's logits. keys [length]: the fewest
+    tokens that a query sees. A law that follows the length takes the tokens read.
+
+    batch_tokens: read at once on each part of the mesh. ValueError as
+    `attention_rows.check_fits`, and for weights that are NaN.
+    """
+    sequences = [prompt.tokens for prompt in prompts]
+    attention_rows.check_fits(config, sequences)
+    lengths = sorted({prompt.length for prompt in prompts})
+    seen: dict[int, list[np.ndarray]] = {length: [] for length in lengths}
+    budget = min(BUDGET, batch_tokens * config.layers * config.heads)
+    how: dict[str, Any] = {'mesh': mesh, 'queries': 1, 'budget': budget, 'progress': progress}
+    with sharding.use(mesh):
+        for rows in attention_rows.over([Model(config, variables)], sequences, **how):
+            weights_LBNT = np.asarray(sharding.fetch(rows.weights[0]))[:, :, :, 0]
+            for b, i in enumerate(rows.members):
+                found = looks(weights_LBNT[:, b].astype(np.float64), prompts[i].key_K, span)
+                seen[prompts[i].length].append(found)
+    if any(np.isnan(found).any() for some in seen.values() for found in some):
+        raise ValueError(f'attention weights are NaN: {OVERFLOWS}')
+    means = np.stack([np.mean(some, axis=0) for some in seen.values()], axis=1)
+    most = np.stack([np.max(some, axis=0) for some in seen.values()], axis=1)
+    keys = np.array([min(len(p.tokens) for p in prompts if p.length == n) for n in lengths])
+    multipliers = np.stack([last_multipliers(config, variables, int(n)) for n in keys])
+    measures = dict(zip(('key', 'first', 'latest', 'largest'), means[:4], strict=True))
+    return Records(
+        attributes={
+            'evaluation': 'key_attention',
+            'span': span,
+            'n_layers': config.layers,
+            'n_heads': config.heads,
+        },
+        measures={
+            **{name: Measure(values, AXES, 'share') for name, values in measures.items()},
+            'range': Measure(most[4], AXES, 'nats'),
+            'multiplier': Measure(multipliers, AXES, '1/sqrt(head_dim)'),
+            'keys': Measure(keys, ('length',), 'tokens'),
+        },
+        coordinates={'length': np.array(lengths)},
+    )
+
+
+def looks(weights_LNT: np.ndarray, key_K: np.ndarray, span: int) -> np.ndarray:
+    """Weights of one query that sees all T tokens, summed up: [5, L, N], of the key, the first
+    token and the latest, the largest, and the range of the logits, ln(largest / smallest)."""
+    T = weights_LNT.shape[-1]
+    largest, smallest = weights_LNT.max(axis=-1), weights_LNT.min(axis=-1)
+    parts = np.full(T, -1)
+    parts[max(T - span, 0) :] = 2
+    parts[0] = 1
+    parts[key_K] = 0
+    shares = [weights_LNT[..., parts == part].sum(axis=-1) for part in range(3)]
+    return np.stack([*shares, largest, np.log(largest / np.maximum(smallest, LEAST))])

@@ -1,0 +1,142 @@
+"""Attention of the query that must find a key: definition, keys in prompts, bound, bad input."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nope import sharding
+from nope.data.templates import BRIEF, PAPER, Template
+from nope.evals import attention_rows, key_attention, passkey
+from nope.evals.passkey import needles
+from nope.records import Records
+from tests import tiny
+from tests.evals.passkey import fakes
+from tests.evals.passkey.fakes import BYTES, Pieces
+
+SPAN, LENGTHS = 9, (70, 110)
+PLAN = passkey.plan(BRIEF, BYTES, 110, bos=False, tests=1, lengths=LENGTHS)
+MODEL = tiny.model(vocab_size=BYTES.vocab_size)
+VARIABLES = tiny.varied_lam(MODEL, 1)
+
+
+def measured(variables: Any = VARIABLES, mesh: Any = None) -> Records:
+    how: dict[str, Any] = {'span': SPAN, 'mesh': mesh or tiny.mesh(), 'batch_tokens': 256}
+    return key_attention.run(MODEL, variables, key_attention.asked(PLAN), **how)
+
+
+def defined(length: int) -> dict[str, np.ndarray]:
+    """The measures of one length, of all T x T weights of every prompt."""
+    found: dict[str, list[np.ndarray]] = {}
+    for question in PLAN.questions:
+        if question.length != length:
+            continue
+        text = BYTES.decode(PLAN.prompt(question).ids) + ' '
+        tokens = jnp.asarray(BYTES.encode(text))[None]
+        T = tokens.shape[1]
+        given = VARIABLES, tokens, jnp.asarray([T]), jnp.arange(T)
+        weights_LNTT = np.asarray(attention_rows.weights(MODEL, *given))[:, 0]
+        weights_LNT = weights_LNTT[:, :, -1]
+        of_key = {i + d for i in range(T) if text.startswith(question.key, i) for d in range(5)}
+        of_latest = set(range(T - SPAN, T)) - of_key - {0}
+        found.setdefault('key', []).append(weights_LNT[..., [*of_key]].sum(axis=-1))
+        found.setdefault('first', []).append(weights_LNT[..., 0])
+        found.setdefault('latest', []).append(weights_LNT[..., [*of_latest]].sum(axis=-1))
+        found.setdefault('largest', []).append(weights_LNT.max(axis=-1))
+        logits = np.log(weights_LNT)
+        found.setdefault('range', []).append(logits.max(axis=-1) - logits.min(axis=-1))
+        assert len(of_key) == 10
+    most = {'range': np.max(found.pop('range'), axis=0)}
+    return {name: np.mean(some, axis=0) for name, some in found.items()} | most
+
+
+def test_measures_are_those_of_the_definition() -> None:
+    found = measured()
+    assert found.coordinates['length'].tolist() == list(LENGTHS)
+    for i, length in enumerate(LENGTHS):
+        for name, values in defined(length).items():
+            np.testing.assert_allclose(found[name][i], values, rtol=2e-5, err_msg=name)
+        np.testing.assert_allclose(found['multiplier'][i], VARIABLES['lam']['head'])
+    shares = found['key'] + found['first'] + found['latest']
+    assert (shares < 1).all() and (found['largest'] <= 1).all()
+
+
+def test_no_weight_exceeds_the_bound_of_the_range_of_its_logits() -> None:
+    """Alone above equal logits it meets the bound e^r / (n - 1 + e^r); others stay below."""
+    draw = np.random.default_rng(0)
+    logits_LNT = draw.normal(scale=4, size=(3, 5, 40))
+    logits_LNT[0, 0] = -1.0
+    logits_LNT[0, 0, 7] = 2.0
+    weights_LNT = np.exp(logits_LNT)
+    weights_LNT /= weights_LNT.sum(axis=-1, keepdims=True)
+    *_, largest, span = key_attention.looks(weights_LNT, np.array([7]), SPAN)
+    np.testing.assert_allclose(span, np.ptp(logits_LNT, axis=-1))
+    bound = np.exp(span) / (39 + np.exp(span))
+    assert largest[0, 0] == pytest.approx(bound[0, 0])
+    assert (largest.reshape(-1)[1:] < bound.reshape(-1)[1:]).all()
+
+
+def test_parts_overlap_nowhere() -> None:
+    """The key counts before the first token, and the first before the latest."""
+    weights_LNT = np.array([[[0.1, 0.2, 0.3, 0.4]]])
+    for key, span, parts in (
+        ([3], 2, (0.4, 0.1, 0.3)), ([0, 1], 4, (0.3, 0, 0.7)), ([1], 9, (0.2, 0.1, 0.7))
+    ):  # fmt: skip
+        found = key_attention.looks(weights_LNT, np.array(key), span)[:3, 0, 0]
+        np.testing.assert_allclose(found, parts)
+
+
+@pytest.mark.parametrize(('tokenizer', 'template'), [
+    (BYTES, PAPER), (Pieces(fakes.llama_pieces), PAPER), (BYTES, BRIEF),
+], ids=['bytes', 'llama', 'brief'])  # fmt: skip
+def test_the_query_predicts_the_first_digit_and_the_key_is_all_its_digits(
+    tokenizer: Any, template: Template
+) -> None:
+    plan = passkey.plan(template, tokenizer, 480, bos=False, tests=1, lengths=(480,))
+    for prompt, question in zip(key_attention.asked(plan), plan.questions, strict=True):
+        read = tokenizer.decode(prompt.tokens)
+        assert read.endswith(template.question + ' ')
+        stated = [tokenizer.decode([i]) for i in prompt.tokens[prompt.key_K]]
+        assert stated == [*question.key, *question.key]
+
+
+def test_the_key_of_several_is_the_one_that_is_asked_for() -> None:
+    given: dict[str, Any] = {
+        'bos': False,
+        'tests': 1,
+        'lengths': (160,),
+        'needles': 4,
+        'alike': True,
+    }
+    plan = needles.plan(BRIEF, BYTES, 160, **given)
+    for prompt, question in zip(key_attention.asked(plan), plan.questions, strict=True):
+        assert BYTES.decode(prompt.tokens[prompt.key_K]) == question.key
+
+
+def test_a_key_that_is_cut_into_other_tokens_is_refused() -> None:
+    def cut(text: str) -> list[str]:
+        """A key and the point behind it are one token."""
+        return re.findall(r'[0-9]+[.]?|[^0-9]', text)
+
+    plan = passkey.plan(BRIEF, Pieces(cut), 110, bos=False, tests=1, lengths=(110,))
+    with pytest.raises(ValueError, match='cuts the key into others there'):
+        key_attention.asked(plan)
+
+
+def test_many_devices_change_no_number() -> None:
+    mesh = sharding.make_mesh(sharding.MeshConfig(data=4, tensor=2))
+    spread = tiny.spread(VARIABLES, MODEL, mesh)
+    one, many = measured(), measured(spread, mesh)
+    for name in one.measures:
+        np.testing.assert_allclose(many[name], one[name], rtol=1e-5, err_msg=name)
+
+
+def test_weights_that_are_no_numbers_are_refused() -> None:
+    broken = jax.tree.map(lambda x: x * np.nan, tiny.variables(MODEL))
+    with pytest.raises(ValueError, match='attention weights are NaN'):
+        measured(broken)
