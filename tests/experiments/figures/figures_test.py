@@ -45,7 +45,7 @@ MEASURED_ON = {
 }
 HAVE_TEXT = (  # beside the tables
     *('attended_distance', 'attention_distance', 'encoding_pairs', 'encoding_ranks'),
-    *('ruler_scores', 'scratchpad_bars'),
+    *('head_ranks', 'ruler_scores', 'scratchpad_bars'),
 )
 LENGTHS = [{'group': 'a'}]
 MANY = [{**TUNED, 'label': f'PI {n}', 'tuned': n} for n in range(1, 6)]
@@ -72,7 +72,7 @@ def test_every_kind_is_tested():
     'kind',
     [
         *('attention_distance', 'attention_shape', 'emergence', 'entropy_loss'),
-        *('multiplier_entropy', 'uniform_fit'),
+        *('head_ranks', 'multiplier_entropy', 'uniform_fit'),
     ],
 )
 def test_no_text_is_a_formula(kind: str) -> None:

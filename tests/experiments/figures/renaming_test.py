@@ -29,6 +29,7 @@ UNDECIDED = {
         'emergence',
         'encodings',
         'hybrids',
+        'initialisations',
         'learned_later',
     ),
     *('random_positions', 'ruler', 'split_local', 'split_share', 'weights', 'weights_passkey'),

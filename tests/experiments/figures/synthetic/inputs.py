@@ -35,6 +35,7 @@ from tests.experiments.figures.synthetic.positions import (
     emergence_input,
     extension_runs,
     position_runs,
+    ranks_input,
     shape_records,
 )
 from tests.experiments.figures.synthetic.ruler import ruler_input
@@ -75,6 +76,7 @@ INPUTS = {
         {'curves': SHAPE_CURVES},
     ),
     'emergence': emergence_input(),
+    'head_ranks': ranks_input(),
     'length_curves': FigureInput(
         'fig_dynamic', length_runs(3), {'curves': LENGTH_CURVES, 'roles': LENGTH_ROLES}
     ),
