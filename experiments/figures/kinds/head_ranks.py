@@ -23,8 +23,14 @@ MAX_MODELS = 3
 END, DATA, SEED = 'end', 'other data', 'other seed'
 HEADS, LAYERS = 'all heads', 'mean of layers'
 LOOKS: Mapping[str, Mapping[str, Any]] = {
-    DATA: {'color': style.COLORS[1], 'linestyle': '--', 'linewidth': 1.2},
-    SEED: {'color': style.GREY, 'linestyle': ':', 'linewidth': 1.4},
+    DATA: {
+        **{'color': style.COLORS[1], 'linestyle': '--', 'linewidth': 1.2},
+        'label': 'two ends, same first weights',
+    },
+    SEED: {
+        **{'color': style.GREY, 'linestyle': ':', 'linewidth': 1.4},
+        'label': 'two ends, another seed',
+    },
 }
 
 
@@ -66,10 +72,13 @@ class Ranks:
         for one, other in itertools.combinations(range(len(seeds)), 2):
             yield _pair(SEED, last, (seeds[one], seeds[other]), end_SLH[one], end_SLH[other])
 
-    def mean(self, part: Range, compared: str, step: int | None = None) -> float | None:
-        """Mean of layers and seeds, at one step; None where nothing was compared."""
+    def mean(
+        self, part: Range, compared: str, step: int | None = None, of: str = 'layers'
+    ) -> float | None:
+        """Mean over seeds, at one step, of the mean of layers or `of` all 'heads'; None where
+        nothing was compared."""
         found = [
-            pair.layers
+            getattr(pair, of)
             for pair in self.pairs(part)
             if pair.compared == compared and step in (None, pair.step)
         ]
@@ -136,7 +145,7 @@ class HeadRanksFigure(Figure[Sequence[Ranks]]):
         ]
         for compared, looks in LOOKS.items():
             if any(ranks.mean(INSIDE, compared) is not None for ranks in data):
-                handles.append(mpl.Line2D([], [], label=f'ends of two: {compared}', **looks))
+                handles.append(mpl.Line2D([], [], **looks))
         figure.legend(handles=handles, loc='outside lower center', ncols=-(-len(handles) // 2))
         return figure
 
@@ -157,9 +166,19 @@ class HeadRanksFigure(Figure[Sequence[Ranks]]):
                     yield about | place | of | {'head': '', 'value': value}
 
     def markdown(self, given: FigureInput, data: Sequence[Ranks]) -> str:
-        """Means over layers and seeds; the first step and the last, then two ends."""
-        head = ['rank correlation', *(f'{what}, {t}' for t in TITLES.values() for what in _TOLD)]
-        return table_of(head, ([ranks.label, *_cells(ranks)] for ranks in data))
+        """Means over seeds: the first step and the last, then two ends, of the heads of a layer and
+        of all."""
+        ends = [looks['label'] for looks in LOOKS.values()]
+        head = ['rank correlation', 'of heads', 'first step and end', *ends]
+        return table_of(
+            head,
+            (
+                [f'{ranks.label}, {title}', said, *_cells(ranks, part, of)]
+                for ranks in data
+                for part, title in TITLES.items()
+                for of, said in (('layers', 'of a layer'), ('heads', 'of all layers'))
+            ),
+        )
 
     def caption(self, given: FigureInput, data: Sequence[Ranks]) -> str:
         found = captions.join(
@@ -171,23 +190,17 @@ class HeadRanksFigure(Figure[Sequence[Ranks]]):
             'Order of heads by attention entropy over training. Top: entropy of every head of '
             f'{seeds[0]}, coloured by layer (from 0). Below: rank correlation (Spearman) of the '
             'entropies of the heads of a layer with those at the end of the training, mean of '
-            f'layers, in {TITLES[INSIDE]} and in {TITLES[BEYOND]}. After step {data[0].steps[0]:,} '
-            f'it is {found} in {TITLES[INSIDE]}. Horizontal lines: ends of two trainings. Measured '
-            f'after {steps} steps. {length_axes.seeds_caption(len(seeds))} '
+            f'layers, in {TITLES[INSIDE]} and in {TITLES[BEYOND]}. In {TITLES[INSIDE]} it is '
+            f'{found} after step {data[0].steps[0]:,}. Horizontal lines: the same between the ends '
+            f'of two trainings. Measured after {steps} steps. '
+            f'{length_axes.seeds_caption(len(seeds))} '
             + captions.sources({ranks.label: list(ranks.last.records) for ranks in data})
         )
 
 
-_TOLD = ('first step and end', *(f'two ends, {compared}' for compared in LOOKS))
-
-
-def _cells(ranks: Ranks) -> list[str]:
-    first = int(ranks.steps[0])
-    found = [
-        mean
-        for part in TITLES
-        for mean in (ranks.mean(part, END, first), *(ranks.mean(part, what) for what in LOOKS))
-    ]
+def _cells(ranks: Ranks, part: Range, of: str) -> list[str]:
+    found = [ranks.mean(part, END, int(ranks.steps[0]), of)]
+    found += [ranks.mean(part, compared, None, of) for compared in LOOKS]
     return ['' if mean is None else f'{mean:.2f}' for mean in found]
 
 

@@ -70,8 +70,11 @@ def test_the_caption_says_the_mean_of_the_first_step_and_the_table_all() -> None
     found = correlations(given)
     first = [found['a', 'end', 1, s, s, 'mean of layers'] for s in ('seed0', 'seed1', 'seed2')]
     output = KINDS['head_ranks'].draw(given)
-    assert f'After step 1 it is {np.mean(first):.2f} (a) and' in output.caption
-    assert output.markdown.splitlines()[2].startswith(f'| a | {np.mean(first):.2f} | ')
+    assert f'In (L/2, L] it is {np.mean(first):.2f} (a) and' in output.caption
+    of_layers, of_all = output.markdown.splitlines()[2:4]
+    assert of_layers.startswith(f'| a, (L/2, L] | of a layer | {np.mean(first):.2f} | ')
+    every = [found['a', 'end', 1, s, s, 'all heads'] for s in ('seed0', 'seed1', 'seed2')]
+    assert of_all.startswith(f'| a, (L/2, L] | of all layers | {np.mean(every):.2f} | ')
 
 
 @pytest.mark.parametrize(
