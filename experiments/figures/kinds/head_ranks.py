@@ -160,7 +160,8 @@ class HeadRanksFigure(Figure[Sequence[Ranks]]):
                 yield about | place | of | {'value': float(value)}
             for pair in ranks.pairs(part):
                 place = {'step': pair.step, 'seed': pair.seed, 'other': pair.other}
-                found = {HEADS: pair.heads, LAYERS: pair.layers, **dict(enumerate(pair.by_layer))}
+                found: dict[str | int, float] = {HEADS: pair.heads, LAYERS: pair.layers}
+                found |= enumerate(pair.by_layer)
                 for layer, value in found.items():
                     of = {'measure': f'rank_correlation, {pair.compared}', 'layer': layer}
                     yield about | place | of | {'head': '', 'value': value}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from experiments.figures.look import mpl, style
@@ -27,5 +29,5 @@ def layer_handles(layers: int) -> list[mpl.Line2D]:
 
 
 def bound_handle() -> mpl.Line2D:
-    looks = {'color': style.GREY, 'linestyle': style.BOUND, 'linewidth': 0.8}
+    looks: dict[str, Any] = {'color': style.GREY, 'linestyle': style.BOUND, 'linewidth': 0.8}
     return mpl.Line2D([], [], label='bound: mean of log2 i', **looks)

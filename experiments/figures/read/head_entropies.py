@@ -48,5 +48,5 @@ def bound(records: Records, part: Range) -> float:
 
 def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
     """Spearman's, of two arrays without ties, of `FEWEST` numbers or more."""
-    ranks = [np.argsort(np.argsort(values, axis=None)) for values in (first, second)]
-    return float(np.corrcoef(*ranks)[0, 1])
+    one, other = (np.argsort(np.argsort(values, axis=None)) for values in (first, second))
+    return float(np.corrcoef(one, other)[0, 1])

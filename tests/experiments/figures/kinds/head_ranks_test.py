@@ -93,6 +93,13 @@ def test_groups_that_do_not_belong_together_are_refused(again, facts, message) -
         KINDS['head_ranks'].draw(given)
 
 
+def test_groups_of_other_seeds_are_refused() -> None:
+    given = synthetic.ranks_input(seeds=2)
+    records = {name: found for name, found in given.records.items() if name != 'b_240/seed1'}
+    with pytest.raises(ValueError, match=r"'b_240' has the seeds \['seed0'\]"):
+        KINDS['head_ranks'].draw(dataclasses.replace(given, records=records))
+
+
 def test_the_config_measures_the_untrained_model_and_changes_first_weights_or_data_alone() -> None:
     evals = build(initialisations.get_config()).evals
     assert evals['t5_0/seed1'].step == 1
