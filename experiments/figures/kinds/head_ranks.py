@@ -23,14 +23,8 @@ MAX_MODELS = 3
 END, DATA, SEED = 'end', 'other data', 'other seed'
 HEADS, LAYERS = 'all heads', 'mean of layers'
 LOOKS: Mapping[str, Mapping[str, Any]] = {
-    DATA: {
-        **{'color': style.COLORS[1], 'linestyle': '--', 'linewidth': 1.2},
-        'label': 'two ends, same first weights',
-    },
-    SEED: {
-        **{'color': style.GREY, 'linestyle': ':', 'linewidth': 1.4},
-        'label': 'two ends, another seed',
-    },
+    DATA: {'color': style.COLORS[1], 'linestyle': '--', 'label': 'two ends, same first weights'},
+    SEED: {'color': style.GREY, 'linestyle': ':', 'label': 'two ends, another seed'},
 }
 
 
@@ -215,12 +209,12 @@ def _groups(figure: str, options: Mapping[str, Any], key: str) -> dict[str, list
 
 
 def _ranks(given: FigureInput, label: str, names: list[str], again: list[str]) -> Ranks:
-    """ValueError where groups of a label differ in seeds or model, or are of the same step."""
+    """ValueError where groups of a label differ in seeds or runs, or are of the same step."""
     groups = [BySeed.of(given, name) for name in (*names, *again)]
     check_seeds(given, groups)
-    if len({group.shared(lambda r: r.attributes['model'], 'model') for group in groups}) > 1:
-        raise ValueError(f'figure {given.name!r}: groups of {label!r} are of several models')
     own = groups[: len(names)]
+    if len({tuple(r.attributes['run_id'] for r in group.records) for group in own}) > 1:
+        raise ValueError(f'figure {given.name!r}: the groups of {label!r} are of several runs')
     step_of = {g.group: g.shared(lambda r: int(r.attributes['step']), 'step') for g in own}
     if len(set(step_of.values())) < len(own):
         raise ValueError(

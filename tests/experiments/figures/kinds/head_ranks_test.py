@@ -82,7 +82,7 @@ def test_the_caption_says_the_mean_of_the_first_step_and_the_table_all() -> None
     [
         ({'group': 'a_again', 'label': 'c'}, {}, r'again must be one group of a label of steps'),
         ({'group': 'a_again', 'label': 'a'}, {'step': 240}, r"two groups of 'a' are of the same"),
-        ({'group': 'a_again', 'label': 'a'}, {'model': 'm'}, r"'a' differ in model|of several mo"),
+        ({'group': 'a_again', 'label': 'a'}, {'run_id': 'b'}, r"groups of 'a' are of several runs"),
     ],
 )
 def test_groups_that_do_not_belong_together_are_refused(again, facts, message) -> None:

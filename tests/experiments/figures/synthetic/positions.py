@@ -155,7 +155,7 @@ def ranks_input(seeds: int = 3) -> FigureInput:
     groups = [(f'{label}_{step}', label, step) for label in 'ab' for step in (1, 240, 2400)]
     for group, step in [*((g, step) for g, _, step in groups), ('a_again', 2400)]:
         for seed in range(seeds):
-            made = positions_records(step=step, seed=seed, run_id=f'{group}-{seed}')
+            made = positions_records(step=step, seed=seed, run_id=f'{group[0]}-{seed}')
             order = rng.permuted(np.tile(np.arange(1, 5), (4, 1)), axis=1)[..., None]
             nats = Measure(made['entropy'][:1, :1] * order, ('layer', 'head', 'position'), 'nats')
             measures = {**made.measures, 'entropy': nats}
