@@ -7,6 +7,8 @@ first step is 0, so the model after it is the untrained one. Rank correlations s
 order of the heads at the end is there before. Every model is trained a second time, from the same
 first weights on other data. The other seeds are the control. Three seeds;
 `--config.seeds="(0,)"` for one, which has no control.
+
+Quick: 18 trainings of two to four minutes on two CPU cores. Not run with all seeds.
 """
 
 from ml_collections import ConfigDict
