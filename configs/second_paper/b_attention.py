@@ -1,29 +1,33 @@
 """Jensen-Shannon distance of attention patterns under four position encodings from those of NoPE.
 
     nope run b_attention:quick --workdir=work/quick
+    nope run b_attention:quick,addition --workdir=work/quick
     nope run b_attention:quick,text --workdir=work/quick
 
 Figures 4 and F.7 of the second paper (arXiv 2305.19466). Two models read the same ten examples of
 each length; each layer gives its least distance over pairs of heads. NoPE of the next seed stands
-beside the four. The models are those of b_mrr. `text` compares the models of encodings instead, in
-windows of L to 8 L.
+beside the four. The models are those of b_mrr. `addition` compares those that add without
+scratchpad in b_scratchpad, and `text` the models of encodings in windows of L to 8 L.
 
 quick: rsc and rdc, three seeds; a minute of one core a task after b_mrr in one work folder. Result:
 sinusoidal positions attend least like NoPE. T5's bias is as near as NoPE of another seed.
 
+quick,addition: three seeds, 15 models of 4,000 steps. Numbers of up to 5 digits are trained, of up
+to 10 read. Not run.
 quick,text: one seed, a minute of one core after encodings. Result, after a sixteenth of that
 training: T5's bias is nearest and RoPE farthest, as in the paper.
-small, medium, paper: rsc and scan, three seeds. Not run.
+small, medium, paper: rsc and scan, or addition, three seeds. Not run.
 """
 
 from ml_collections import ConfigDict
 
 from configs.encodings import encodings
-from configs.second_paper import b_mrr
+from configs.second_paper import b_mrr, b_scratchpad
 from configs.shared import base, tasks
 
 TASKS = ('rsc', 'scan')  # the paper's figures are of SCAN
 QUICK = ('rsc', 'rdc')
+ADDITION = 'addition_none'  # runs of b_scratchpad without scratchpad
 TIMES = (1.0, 2.0, 4.0, 8.0)
 QUERIES = 64  # of each window
 TEXTS = {'t5': 'T5', 'alibi': 'ALiBi', 'rope': 'RoPE'}
@@ -31,19 +35,24 @@ TEXTS = {'t5': 'T5', 'alibi': 'ALiBi', 'rope': 'RoPE'}
 
 def get_config(argument: str = 'quick') -> ConfigDict:
     size, _, part = argument.partition(',')
-    if part not in ('', 'text'):
+    if part not in ('', 'addition', 'text'):
         raise ValueError(
-            f'b_attention: {part!r} behind the size is unknown; accepted: nothing, or text'
+            f'b_attention: {part!r} behind the size is unknown; accepted: nothing, addition or text'
         )
-    return _of_text(size) if part else _of_tasks(size)
+    base.check_size('b_attention', size)
+    if part == 'text':
+        return _of_text(size)
+    if part:
+        return _of_tasks(b_scratchpad.named('b_attention_addition', size), (ADDITION,))
+    return _of_tasks(b_mrr.named('b_attention', size), QUICK if size == 'quick' else TASKS)
 
 
-def _of_tasks(size: str) -> ConfigDict:
-    config = b_mrr.named('b_attention', size)
+def _of_tasks(config: ConfigDict, names: tuple[str, ...]) -> ConfigDict:
+    """The distances of models whose runs are called TASK_ENCODING, of these tasks."""
     trained, others = config.runs.to_dict(), tasks.encodings(config)
     config.runs, config.evals = ConfigDict(), ConfigDict()
     curves = []
-    for task in QUICK if size == 'quick' else TASKS:
+    for task in names:
         nope = f'{task}_nope'
         for name, (label, _) in others.items():
             run = f'{task}_{name}'
@@ -58,7 +67,6 @@ def _of_tasks(size: str) -> ConfigDict:
 
 
 def _of_text(size: str) -> ConfigDict:
-    base.check_size('b_attention', size)
     config = encodings.get_config(size)
     config.name = config.name.replace('encodings', 'b_attention_text')
     config.evaluation.windows = min(config.evaluation.windows, 64)

@@ -63,12 +63,17 @@ def check(figure: str, options: Mapping[str, Any], accepted: Mapping[str, Accept
                 )
 
 
-def check_searched(given: FigureInput, role: str, names: Mapping[str, Collection[str]]) -> None:
-    """ValueError where the records of an entry contradict the role's multiple of L. `names` has the
-    records by the name of the entry."""
+def check_length(
+    given: FigureInput,
+    role: str,
+    names: Mapping[str, Collection[str]],
+    attribute: str = 'searched_length',
+) -> None:
+    """ValueError where the records of an entry contradict the role's multiple of L in their
+    `attribute`. `names` has the records by the name of the entry."""
     played = (given.options.get('roles') or {}).get(role) or {}
     for multiple, name in by_multiple(given.name, role, played).items():
-        check_multiple(given, names.get(name, ()), 'searched_length', multiple)
+        check_multiple(given, names.get(name, ()), attribute, multiple)
 
 
 class Roles(Generic[R]):

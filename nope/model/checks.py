@@ -25,7 +25,7 @@ CHOICES = {
     'qk_norm_over': ('head', 'projection'),
     'mlp': ('gated', 'plain'),
     'activation': ('silu', 'gelu', 'gelu_tanh', 'relu'),
-    'init': ('tinyllama', 't5'),
+    'init': ('tinyllama', 'sharp', 't5'),
     'output_gate': ('none', 'head', 'element'),
     'temperature': ('none', 'adaptive', 'entropy'),
     'weights': WEIGHTS,

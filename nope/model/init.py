@@ -2,6 +2,7 @@
 
 tinyllama: sqrt(2 / (5 D)) for every matrix, 1 / (sqrt(D) layers) for those that write to the
     residual stream.
+sharp: tinyllama with queries and keys of twice that deviation, and so logits of four times it.
 t5: for attention without 1 / sqrt(H) (arXiv 1910.10683). The embedding has 1, queries have
     (D H)^-1/2, all others the inverse square root of their inputs.
 """
@@ -20,6 +21,8 @@ _TINYLLAMA: dict[str, Callable[[ModelConfig], float]] = dict.fromkeys(
     lambda c: (2 / (5 * c.width)) ** 0.5,
 ) | dict.fromkeys(('output', 'mlp_out', 'token_out'), lambda c: 1 / (c.width**0.5 * c.layers))
 
+_SHARP = _TINYLLAMA | dict.fromkeys(('query', 'key'), lambda c: 2 * _TINYLLAMA['query'](c))
+
 _T5: dict[str, Callable[[ModelConfig], float]] = {
     'embedding': lambda c: 1.0,
     'head': lambda c: c.width**-0.5,
@@ -36,5 +39,5 @@ _T5: dict[str, Callable[[ModelConfig], float]] = {
 
 def initializer(config: ModelConfig, role: str) -> jax.nn.initializers.Initializer:
     """N(0, stddev) for a matrix of that role."""
-    rules = {'tinyllama': _TINYLLAMA, 't5': _T5}[config.init]
+    rules = {'tinyllama': _TINYLLAMA, 'sharp': _SHARP, 't5': _T5}[config.init]
     return nn.initializers.normal(rules[role](config))

@@ -10,7 +10,7 @@ import pytest
 from ml_collections import ConfigDict
 
 from configs.encodings import encodings
-from configs.second_paper import b_attention, b_mrr
+from configs.second_paper import b_attention, b_mrr, b_scratchpad
 from experiments import execute
 from experiments.build import Experiment, build
 from experiments.evaluations.base import most_rows
@@ -152,7 +152,7 @@ def test_examples_beyond_a_learned_table_are_refused_before_training(
         execute.check(bench, list(experiment.evals.values()))
 
 
-def test_the_figure_trains_no_model_that_others_have() -> None:
+def test_the_figures_train_no_model_that_others_have() -> None:
     def ids(config: ConfigDict) -> set[str]:
         specs = build(config).evals.values()
         return {identifier(r) for s in specs for r in (s.run, getattr(s, 'other', s.run))}
@@ -161,6 +161,10 @@ def test_the_figure_trains_no_model_that_others_have() -> None:
     ranks.seeds = (0, 1, 2)
     assert len(ids(b_attention.get_config('quick'))) == 30
     assert ids(b_attention.get_config('quick')) < ids(ranks)
+    added = b_attention.get_config('quick,addition')
+    scratchpads = b_scratchpad.get_config('quick')
+    scratchpads.seeds = added.seeds
+    assert len(ids(added)) == 15 and ids(added) < ids(scratchpads)
     text = b_attention.get_config('quick,text')
     assert len(ids(text)) == 4
     assert ids(text) < ids(encodings.get_config('quick'))

@@ -50,6 +50,15 @@ def test_deviations_are_those_of_tinyllama(role: str, deviation: float) -> None:
     np.testing.assert_allclose(drawn.mean(), 0, atol=deviation * 5e-3)
 
 
+@pytest.mark.parametrize(('role', 'times'), [('query', 2), ('key', 2), ('value', 1), ('output', 1)])
+def test_sharp_queries_and_keys_deviate_twice_as_much(role: str, times: float) -> None:
+    sharp = dataclasses.replace(tiny.TINYLLAMA, init='sharp')
+    drawn, plain = (
+        initializer(c, role)(jax.random.key(0), (8, 8)) for c in (sharp, tiny.TINYLLAMA)
+    )
+    np.testing.assert_allclose(drawn, times * plain, rtol=1e-6)
+
+
 def test_weights_start_with_the_papers_deviations() -> None:
     params = fresh(WITH_BIASES)
     layers = params['layers']

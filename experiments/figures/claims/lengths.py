@@ -12,16 +12,18 @@ import numpy as np
 from experiments.figures.claims.catalogue import CLAIMS
 from experiments.figures.claims.decide import Every, Measured, Rule
 from experiments.figures.claims.headline import number
-from experiments.figures.claims.verdict import ABOVE, BELOW, Bound
+from experiments.figures.claims.verdict import ABOVE, BELOW, NEAR, Bound
 from experiments.figures.read.length_group import Group
 from experiments.figures.roles import Roles, Shape, Undecided, told_apart
 
 BASE, UNIFORM, HEADSCALE, LOG_LENGTH = 'base', 'uniform', 'headscale', 'log_length'
+TUNED = 'tuned'
 ROLES: Mapping[str, Shape] = {
     BASE: Shape.ONE,
     UNIFORM: Shape.ONE,  # the best multiplier for each length
     HEADSCALE: Shape.BY_MULTIPLE,
     LOG_LENGTH: Shape.ONE,
+    TUNED: Shape.BY_MULTIPLE,  # all weights of the base model, on the tokens of the search
 }
 # Measures of a group, and lengths that are no fixed multiple of L: that of a search, those beyond
 # L, and all.
@@ -180,6 +182,15 @@ def _lowest(roles: Groups) -> Measured:
     return measured, None, (number(place, best.loss_window[:, far], 'nats'),)
 
 
+def _less_tuned(roles: Groups) -> Losses:
+    tuned = roles.by_multiple(TUNED)
+    return {
+        name: one.loss_window[:, i] - tuned[multiple].loss_window[:, i]
+        for name, multiple, one in searches(roles)
+        if multiple in tuned and (i := one.at(multiple)) is not None
+    }
+
+
 def less(claim: str, value: Less, bound: Bound, what: str) -> Rule[Groups]:
     """The rule that one loss less another lies on a side of a limit."""
     return Rule(claim, value.said, Every(value, bound, what))
@@ -226,5 +237,16 @@ RULES: tuple[Rule[Groups], ...] = (
         'search itself',
         Every(_longer_search, Bound(BELOW, 0, 'nats'), 'at the end, searched at'),
         _near_searches,
+    ),
+)
+
+# Decided where some curve has the role of a fine-tuned model.
+TUNING_RULES: tuple[Rule[Groups], ...] = (
+    Rule(
+        'headscale_as_full_tuning',
+        f'{MEASURES[WINDOW]} with HeadScale less that after fine-tuning all weights on as many '
+        f'sequences of that length, {PLACES[SEARCHED]}, for every search',
+        Every(_less_tuned, Bound(NEAR, 'nats'), 'HeadScale - fine-tuned'),
+        (HEADSCALE, TUNED),
     ),
 )

@@ -38,6 +38,11 @@ CLAIMS = (
         'Split heads: one of four keys at 16 L',
         thresholds={'needles': 4, 'multiple': 16, 'share': 0.9},
     ),
+    Claim(
+        'headscale_as_full_tuning',
+        'HeadScale is level with full tuning',
+        thresholds={'nats': 0.05},
+    ),
     Claim('local_carry_loss', 'Local heads carry the loss'),
     Claim('global_carry_keys', 'Keys need a head without position', thresholds={'points': 10}),
     Claim(

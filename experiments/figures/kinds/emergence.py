@@ -15,14 +15,14 @@ from experiments.figures.given import (
     check_options,
     shared_attribute,
 )
-from experiments.figures.look import captions, mpl, style
-from experiments.figures.read import curves, position_curve
+from experiments.figures.look import captions, head_lines, mpl, style
+from experiments.figures.read import head_entropies
+from experiments.figures.read.head_entropies import BEYOND, INSIDE, Range
+from nope.records import Records
 
 MAX_MODELS = 3
 OF_MODEL = ('run_id', 'model')  # attributes that the records of one model share
-# Ranges of positions in L, above the first and up to the second; line styles.
-INSIDE, BEYOND = (0.5, 1.0), (2.0, 4.0)
-LINES: Mapping[tuple[float, float], Literal['-', '--']] = {INSIDE: '-', BEYOND: '--'}
+LINES: Mapping[Range, Literal['-', '--']] = {INSIDE: '-', BEYOND: '--'}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,8 +37,8 @@ class _History:
     records: Sequence[str]
     steps: np.ndarray
     tokens: np.ndarray
-    bits: Mapping[tuple[float, float], np.ndarray]
-    loss: Mapping[tuple[float, float], np.ndarray]
+    bits: Mapping[Range, np.ndarray]
+    loss: Mapping[Range, np.ndarray]
 
 
 Histories = Sequence[_History]
@@ -68,12 +68,7 @@ class EmergenceFigure(Figure[Histories]):
         return dict.fromkeys((entry['record'] for entry in options['steps']), 'positions')
 
     def read(self, given: FigureInput) -> Histories:
-        facts = _facts(given)
-        if facts['length'] < BEYOND[1] * facts['train_length']:
-            raise ValueError(
-                f'figure {given.name!r}: measured up to position {facts["length"]}; it draws means '
-                f'up to {BEYOND[1]:g} L = {round(BEYOND[1] * facts["train_length"])}'
-            )
+        head_entropies.check_length(given, _first(given))
         return [_history(given, *model) for model in _models(given.options).items()]
 
     def picture(self, given: FigureInput, histories: Histories) -> mpl.Figure:
@@ -81,7 +76,7 @@ class EmergenceFigure(Figure[Histories]):
         figure = style.new_figure(3.5 * len(histories) + 1.2, 7.6)
         axes = figure.subplots(3, len(histories), squeeze=False, sharex='col', sharey='row')
         for history, (heads, means, losses) in zip(histories, axes.T, strict=True):
-            _draw_heads(heads, history, bound[INSIDE])
+            head_lines.draw(heads, history.steps, history.bits[INSIDE], bound[INSIDE])
             for part, line in LINES.items():
                 share = history.bits[part].mean(axis=(1, 2)) / bound[part]
                 means.plot(history.steps, share, line, color=style.BLACK)
@@ -122,27 +117,19 @@ class EmergenceFigure(Figure[Histories]):
             'Attention over training. Top: entropy of every head, mean over the positions i of '
             f'(L/2, L], coloured by layer (from 0); dashed: the bound log2(i). Middle: mean '
             'entropy of all heads as a share of that bound, in (L/2, L] and (2 L, 4 L]. Bottom: '
-            f'mean loss in the same ranges. L = {_facts(given)["train_length"]:,}. Measured after '
-            f'{steps} steps. '
+            f'mean loss in the same ranges. L = {_first(given).attributes["train_length"]:,}. '
+            f'Measured after {steps} steps. '
             + captions.sources({h.label: [given.records[h.records[-1]]] for h in histories})
         )
 
 
-def _facts(given: FigureInput) -> Mapping[str, Any]:
-    """Of all records alike."""
-    return given.records[given.options['steps'][0]['record']].attributes
+def _first(given: FigureInput) -> Records:
+    return given.records[given.options['steps'][0]['record']]
 
 
-def _bounds(given: FigureInput) -> dict[tuple[float, float], float]:
+def _bounds(given: FigureInput) -> dict[Range, float]:
     """Mean of log2(i) over each range of positions, in bits."""
-    positions = np.arange(1, int(_facts(given)['length']) + 1)
-    train_length = int(_facts(given)['train_length'])
-    return {
-        (low, high): curves.mean_between(
-            np.log2(positions), positions, low * train_length, high * train_length
-        )
-        for low, high in LINES
-    }
+    return {part: head_entropies.bound(_first(given), part) for part in LINES}
 
 
 def _models(options: Mapping[str, Any]) -> dict[str, list[str]]:
@@ -164,58 +151,25 @@ def _history(given: FigureInput, label: str, names: Sequence[str]) -> _History:
         )
     ordered = sorted(names, key=lambda name: step_of[name])
     found = [given.records[name] for name in ordered]
-    bits: dict[tuple[float, float], np.ndarray] = {}
-    loss: dict[tuple[float, float], np.ndarray] = {}
-    for part in LINES:
-        inside = [_within(records, part) for records in found]
-        bits[part] = np.stack(
-            [
-                records['entropy'][..., kept].mean(axis=-1, dtype=np.float64)
-                for records, kept in zip(found, inside, strict=True)
-            ]
+    bits = {part: np.stack([head_entropies.bits(r, part) for r in found]) for part in LINES}
+    loss = {
+        part: np.array(
+            [r['loss'][head_entropies.within(r, part)].mean(dtype=np.float64) for r in found]
         )
-        bits[part] *= curves.BITS_PER_NAT
-        loss[part] = np.array(
-            [
-                records['loss'][kept].mean(dtype=np.float64)
-                for records, kept in zip(found, inside, strict=True)
-            ]
-        )
+        for part in LINES
+    }
     tokens = np.array([records.attributes['train_tokens'] for records in found])
     steps = np.array([step_of[name] for name in ordered])
     return _History(label, ordered, steps, tokens, bits, loss)
 
 
-def _within(records: Any, part: tuple[float, float]) -> np.ndarray:
-    """Positions [T] in a range."""
-    low, high = (times * records.attributes['train_length'] for times in part)
-    positions = position_curve.positions_of(records)
-    return (positions > low) & (positions <= high)
-
-
-def _draw_heads(axes: mpl.Axes, history: _History, bound: float) -> None:
-    bits_SLH = history.bits[INSIDE]
-    for bits_SH, color in zip(
-        np.moveaxis(bits_SLH, 1, 0), style.head_colors(bits_SLH.shape[1]), strict=True
-    ):
-        axes.plot(history.steps, bits_SH, color=color, linewidth=1.0)
-    axes.axhline(bound, color=style.GREY, linestyle=style.BOUND, linewidth=0.8)
-    axes.set_ylim(bottom=0)
-
-
 def _legend(figure: mpl.Figure, layers: int) -> None:
-    ranges = {INSIDE: '(L/2, L]', BEYOND: '(2 L, 4 L]'}
     handles = [
+        *head_lines.layer_handles(layers),
         *(
-            mpl.Line2D([], [], color=color, label=f'layer {layer}')
-            for layer, color in enumerate(style.head_colors(layers))
-            if layers <= 8 or layer in (0, layers - 1)
-        ),
-        *(
-            mpl.Line2D([], [], color=style.BLACK, linestyle=line, label=ranges[part])
+            mpl.Line2D([], [], color=style.BLACK, linestyle=line, label=head_entropies.TITLES[part])
             for part, line in LINES.items()
         ),
+        head_lines.bound_handle(),
     ]
-    bound: dict[str, Any] = {'color': style.GREY, 'linestyle': style.BOUND, 'linewidth': 0.8}
-    handles.append(mpl.Line2D([], [], label='bound: mean of log2 i', **bound))
     figure.legend(handles=handles, loc='outside lower center', ncols=-(-len(handles) // 2))

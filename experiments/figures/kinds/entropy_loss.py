@@ -83,7 +83,7 @@ class EntropyLossFigure(Figure[Sequence[_Panel]]):
             data = position_curve.read(name, given.records[record])
             panel.curves.append(_Curve(record, label, data, c.get('color') or colors[label]))
         names = {c.record: [c.record] for p in panels for c in p.curves}
-        roles.check_searched(given, claims.HEADSCALE, names)
+        roles.check_length(given, claims.HEADSCALE, names)
         return panels
 
     def shown(self, given: FigureInput, panels: Sequence[_Panel]) -> Roles[PositionCurve]:

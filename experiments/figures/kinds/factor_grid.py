@@ -66,7 +66,7 @@ class FactorGridFigure(Figure[Sequence[Curve]]):
                 f'there are {groups[0].multiples.tolist()} L'
             )
         names = {curve.label: curve.names for curve in curves if isinstance(curve, Group)}
-        roles.check_searched(given, claims.HEADSCALE, names)
+        roles.check_length(given, claims.HEADSCALE, names)
         return curves
 
     def shown(self, given: FigureInput, curves: Sequence[Curve]) -> Roles[Curve]:

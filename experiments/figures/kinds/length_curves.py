@@ -58,7 +58,9 @@ class LengthCurvesFigure(Figure[Groups]):
             for c in given.options['curves']
         ]
         length_group.check_alike(given, groups)
-        roles.check_searched(given, claims.HEADSCALE, {group.name: group.names for group in groups})
+        names = {group.name: group.names for group in groups}
+        roles.check_length(given, claims.HEADSCALE, names)
+        roles.check_length(given, claims.TUNED, names, 'tuned_length')
         _tail(given)
         return groups
 
@@ -66,12 +68,14 @@ class LengthCurvesFigure(Figure[Groups]):
         return Roles(given.name, given.options, {group.name: group for group in groups})
 
     def claims(self, given: FigureInput, groups: Groups) -> list[Decided]:
-        """About laws only where some curve has the role of one; about models of code alone where
-        curves have their roles."""
+        """About laws and fine-tuning only where some curve has such a role; about models of code
+        alone where curves have their roles."""
         found, played = self.shown(given, groups), given.options.get('roles') or {}
         if code_models.speaks_of(played):
             return decide(code_models.RULES, found)
         about_lambda = decide(claims.RULES, found)
+        if played.get(claims.TUNED):
+            about_lambda += decide(claims.TUNING_RULES, found)
         return about_lambda + (decide(laws.RULES, found) if laws.speaks_of(played) else [])
 
     def picture(self, given: FigureInput, groups: Groups) -> mpl.Figure:

@@ -29,6 +29,10 @@ class BySeed:
         return cls(given.name, group, names, tuple(given.records[name] for name in names))
 
     @property
+    def name(self) -> str:
+        return self.group
+
+    @property
     def seeds(self) -> tuple[str, ...]:
         return tuple(name.removeprefix(f'{self.group}/') for name in self.names)
 

@@ -47,7 +47,7 @@ MEASURED_ON = {
 }
 HAVE_TEXT = (  # beside the tables
     *('attended_distance', 'attention_distance', 'encoding_pairs', 'encoding_ranks'),
-    *('key_attention', 'ruler_scores', 'scratchpad_bars', 'weight_bound'),
+    *('head_ranks', 'key_attention', 'ruler_scores', 'scratchpad_bars', 'weight_bound'),
 )
 LENGTHS = [{'group': 'a'}]
 MANY = [{**TUNED, 'label': f'PI {n}', 'tuned': n} for n in range(1, 6)]
@@ -74,7 +74,7 @@ def test_every_kind_is_tested():
     'kind',
     [
         *('attention_distance', 'attention_shape', 'emergence', 'entropy_loss'),
-        *('multiplier_entropy', 'uniform_fit'),
+        *('head_ranks', 'multiplier_entropy', 'uniform_fit'),
     ],
 )
 def test_no_text_is_a_formula(kind: str) -> None:

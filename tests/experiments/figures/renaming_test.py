@@ -29,6 +29,7 @@ UNDECIDED = {
         'emergence',
         'encodings',
         'hybrids',
+        'initialisations',
         'key_attention',
         'learned_later',
         'matched',

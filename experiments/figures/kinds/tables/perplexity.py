@@ -78,7 +78,7 @@ class PerplexityTable(TableFigure[Rows]):
         windows = sorted({window for corpus, window in _measured(given) if corpus in corpora})
         players = {row.name: row for row in rows if row.variant != ONE_FACTOR}
         names = {name: row.names for name, row in players.items()}
-        roles.check_searched(given, claims.HEADSCALE, names)
+        roles.check_length(given, claims.HEADSCALE, names)
         return claims.ShownPerplexity(
             Roles(given.name, given.options, players, 'row'),
             {row.name: row for row in rows if row.variant == ONE_FACTOR},

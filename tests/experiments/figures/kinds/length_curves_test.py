@@ -143,3 +143,42 @@ def test_searches_of_one_label_are_all_decided():
     found = claims(given.records, curves=alike)[0]
     (ours, others) = (c.measured['smallest HeadScale - base at L'] for c in (found, apart))
     assert list(ours.values()) == list(others.values())
+
+
+def tuned(less_S: list[float], elsewhere: float = 0.0, **roles):
+    """HeadScale at 4 L less a model tuned there, by seed, and at the other lengths."""
+    loss = np.array(synthetic.PILOT['headscale_4x'])
+    runs = {}
+    for seed, less in enumerate(less_S):
+        other = loss - np.where(np.array(synthetic.MULTIPLES) == 4, less, elsewhere)
+        length = {'tuned_length': 256}
+        runs[f'searched/seed{seed}'] = synthetic.length_records(loss, seed, searched_length=256)
+        runs[f'tuned/seed{seed}'] = synthetic.length_records(other, seed, **length)
+    curves = [{'group': name, 'label': name} for name in ('searched', 'tuned')]
+    roles = {'headscale': {4: 'searched'}, 'tuned': {4: 'tuned'}, **roles}
+    found = {claim.id: claim for claim in claims(runs, curves=curves, roles=roles)}
+    return found.get('headscale_as_full_tuning')
+
+
+@pytest.mark.parametrize(
+    ('less_S', 'verdict'),
+    [
+        ([0.049, 0.0491, 0.0489], 'holds'),
+        ([-0.049, -0.0491, -0.0489], 'holds'),
+        ([0.051, 0.0511, 0.0509], 'does not hold'),
+        ([-0.051, -0.0511, -0.0509], 'does not hold'),
+        ([0.0, 0.04, 0.08], 'undecided'),
+    ],
+)
+def test_headscale_is_held_against_fine_tuning_at_the_length_of_both(less_S, verdict):
+    found = tuned(less_S, elsewhere=1.0)
+    assert found.verdict == verdict
+    assert found.headline.startswith(f'HeadScale - fine-tuned, searched {np.mean(less_S):.3f} nats')
+
+
+def test_headscale_is_held_against_no_fine_tuning_at_another_length():
+    with pytest.raises(ValueError, match="say 8 L of 'tuned/seed0', whose tuned_length is 256"):
+        tuned([0.0], tuned={8: 'tuned'})
+    found = tuned([0.0], headscale={}, tuned={4: 'tuned'})
+    assert found.measured == {'missing': "no curve has the role 'headscale'"}
+    assert tuned([0.0], tuned={}) is None

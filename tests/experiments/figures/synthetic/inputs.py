@@ -38,6 +38,7 @@ from tests.experiments.figures.synthetic.positions import (
     extension_runs,
     matched_input,
     position_runs,
+    ranks_input,
     shape_records,
 )
 from tests.experiments.figures.synthetic.ruler import ruler_input
@@ -79,6 +80,7 @@ INPUTS = {
     ),
     'emergence': emergence_input(),
     'matched_budgets': matched_input(),
+    'head_ranks': ranks_input(),
     'length_curves': FigureInput(
         'fig_dynamic', length_runs(3), {'curves': LENGTH_CURVES, 'roles': LENGTH_ROLES}
     ),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 
 from experiments.figures import FigureInput
@@ -145,6 +147,22 @@ def shape_records(length=256, *, local_heads=0, **changed) -> Records:
         },
         {'position': positions},
     )
+
+
+def ranks_input(seeds: int = 3) -> FigureInput:
+    """Two models at three steps, heads in an order of their own at each of them."""
+    records, rng = {}, np.random.default_rng(0)
+    groups = [(f'{label}_{step}', label, step) for label in 'ab' for step in (1, 240, 2400)]
+    for group, step in [*((g, step) for g, _, step in groups), ('a_again', 2400)]:
+        for seed in range(seeds):
+            made = positions_records(step=step, seed=seed, run_id=f'{group[0]}-{seed}')
+            order = rng.permuted(np.tile(np.arange(1, 5), (4, 1)), axis=1)[..., None]
+            nats = Measure(made['entropy'][:1, :1] * order, ('layer', 'head', 'position'), 'nats')
+            measures = {**made.measures, 'entropy': nats}
+            records[f'{group}/seed{seed}'] = dataclasses.replace(made, measures=measures)
+    steps = [{'group': group, 'label': label} for group, label, _ in groups]
+    options = {'steps': steps, 'again': [{'group': 'a_again', 'label': 'a'}]}
+    return FigureInput('initialisations', records, options)
 
 
 def emergence_input(steps=(24, 240, 2400), labels=('NoPE', 'RoPE'), length=256) -> FigureInput:
