@@ -25,6 +25,7 @@ UNDECIDED = {
     *(
         'attention_shape',
         'b_attended',
+        'b_encoder',
         'biases',
         'emergence',
         'encodings',
