@@ -29,7 +29,6 @@ FEW: Mapping[str, Mapping[str, object]] = {
     'grid': {'windows': 4, 'increment': 0.4},
     'passkey': {'tests': 1},
     'perplexity': {'budget': 64},
-    'task': {'train': 200, 'validation': 50, 'test': 100},
 }
 SECTIONS = {'positions': 'evaluation', 'lengths': 'evaluation', 'attention_shape': 'evaluation'}
 SECTIONS |= {'multiplier_grid': 'grid', 'passkey': 'passkey', 'perplexity': 'perplexity'}
