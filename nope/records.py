@@ -25,6 +25,9 @@ from nope.runtime import files
 CSV_MAX_AXES = 2
 RESAMPLE = 'resample'  # axis of what was measured on resamples of the same text or prompts
 RESAMPLED = '_resampled'  # ends the name of a measure along it, beside the measure itself
+# Attributes, nats: the entropy of what is scored by its frequencies alone, and where no measure has
+# it the loss of the model inside the lengths of its training.
+FLOOR, INSIDE = 'unigram_nats', 'inside_nats'
 
 # Raise where names of measures, axes or attributes change. 2: `multiplier` for `scale`.
 FORMAT = 2

@@ -7,22 +7,25 @@ import pathlib
 from collections.abc import Iterator
 from typing import Any, Self
 
+import numpy as np
+
 from experiments import facts
 from experiments.bench import Bench
 from experiments.evaluations import task_examples
 from experiments.evaluations.base import EvalSpec, Rows
 from experiments.evaluations.entry import EvalEntry, count_of, first_run
 from experiments.evaluations.windows import Windows, blocks, manner, windows
-from experiments.programs import AttentionRows, Program
+from experiments.programs import AttentionRows, Program, Scoring
 from experiments.runs import Source, text_of
 from experiments.scope import MOST_TOKENS
 from experiments.specs import identifier
 from nope.data import TaskData, tokenizer_of
-from nope.evals import attention_distance, attention_rows, batching
+from nope.evals import attention_distance, attention_rows, batching, unigram
 from nope.evals.attention_distance import SequenceGroup
 from nope.evals.attention_rows import Model
+from nope.evals.generation import Generator
 from nope.model import ModelConfig
-from nope.records import Records
+from nope.records import FLOOR, INSIDE, Records
 
 EXAMPLES = 10  # of each length of a task, as in the paper
 
@@ -119,7 +122,7 @@ class AttentionDistanceSpec(EvalSpec):
             queries=self.queries,
             progress=bench.bar('attention distance'),
         )
-        return found, {}
+        return found, self._inside(bench)
 
     def programs(self, rows: Rows) -> Iterator[Program]:
         parts = rows(MOST_TOKENS, AttentionRows.rules)  # one of such a length for each part
@@ -130,6 +133,8 @@ class AttentionDistanceSpec(EvalSpec):
             together = attention_rows.at_once(models, length)
             for model in dict.fromkeys(models):
                 yield AttentionRows(model, min(queries, together), length, parts)
+        scored = min(lengths) + 1
+        yield Scoring(self.model, scored, rows(scored, Scoring.rules), scored)
 
     def measured_on(self, found: Records) -> tuple[str, str]:
         lengths = found.coordinates['length']
@@ -141,6 +146,22 @@ class AttentionDistanceSpec(EvalSpec):
         each, token = found['examples'][0], found.attributes['token']
         what = f'{each:,} windows of up to {lengths[-1]:,} {token}s of {found.attributes["data"]}'
         return what, f'{found.attributes["split"]} split{manner(found.attributes)}, {rows}'
+
+    def _inside(self, bench: Bench) -> dict[str, float]:
+        """Loss on what is to be predicted in the shortest sequences, and the least that frequencies
+        alone reach there: patterns of models that know no more tell nothing."""
+        if self.windows:
+            read = list(blocks(bench, self.run, min(self.windows, key=lambda w: w.length)).tokens)
+            asked = [(tokens[:1], tokens[1:]) for tokens in read]
+        else:
+            assert self.examples is not None
+            _, shortest = next(iter(task_examples.by_length(self.task_data, self.examples).items()))
+            asked = [(example.prompt, example.target) for example in shortest]
+        prompts, answers = zip(*asked, strict=True)
+        model = self.run.model, bench.variables(self.run), bench.mesh
+        scores = Generator(*model, batch_tokens=bench.batch_tokens).score(prompts, answers)
+        loss = -float(np.concatenate([score.log_probs for score in scores]).mean())
+        return {INSIDE: loss, FLOOR: unigram.entropy(np.concatenate(answers))}
 
     def _groups(self, bench: Bench) -> list[SequenceGroup]:
         """Sequences that both models read, by the length of the problem or of the window."""

@@ -18,7 +18,7 @@ from nope import sharding
 from nope.data.evaluation import CUTS, ENDS, EvalBlocks
 from nope.data.splits import SPLITS
 from nope.evals import unigram
-from nope.records import Records
+from nope.records import FLOOR, Records
 from nope.runtime.errors import FieldError
 
 FIRST = 'first'  # the cut of windows of files
@@ -115,7 +115,7 @@ class WindowSpec(EvalSpec):
         rows = most_rows(bench.batch_tokens, bench.mesh)(self.windows.length, sharding.RULES)
         how = {'mesh': bench.mesh, 'batch_size': rows, 'progress': bench.bar(self.title)}
         found, more = self.found(bench, read, **how)
-        known = {'documents': read.documents, 'unigram_nats': unigram.entropy(read.tokens[:, 1:])}
+        known = {'documents': read.documents, FLOOR: unigram.entropy(read.tokens[:, 1:])}
         return found, known | more
 
     @property

@@ -22,7 +22,7 @@ from nope.evals import batching, bootstrap, unigram
 from nope.evals.forward import Progress
 from nope.evals.samples import SampleLog
 from nope.model import ModelConfig, apply
-from nope.records import Measure, Records
+from nope.records import FLOOR, Measure, Records
 from nope.variables import Variables
 
 _log = logging.getLogger(__name__)
@@ -235,9 +235,7 @@ def _records(
     return Records(
         attributes={
             'evaluation': 'perplexity',
-            'unigram_nats': unigram.entropy(
-                documents.windows(shortest.documents, shortest.ends, stride)
-            ),
+            FLOOR: unigram.entropy(documents.windows(shortest.documents, shortest.ends, stride)),
             'stride': stride,
             'scored': budget,
             'bos': bool(documents.prefix),

@@ -7,9 +7,7 @@ from collections.abc import Collection, Sequence
 
 from experiments.figures.claims.decided import Decided
 from experiments.figures.claims.verdict import HOLDS, UNDECIDED
-from nope.records import Records
-
-FLOOR = 'unigram_nats'  # attribute: the loss of a model that knows the frequencies of tokens alone
+from nope.records import FLOOR, INSIDE, Records
 
 
 def borne_out(claims: Sequence[Decided], records: Collection[Records]) -> list[Decided]:
@@ -46,6 +44,8 @@ def unlearned(records: Collection[Records]) -> list[str]:
 def inside(records: Records) -> float | None:
     """Loss inside L, nats: the mean over positions to L, or that of the windows up to L; the lowest
     under several multipliers. None where none was measured."""
+    if INSIDE in records.attributes:
+        return float(records.attributes[INSIDE])
     for name in ('loss', 'loss_window'):
         measure = records.measures.get(name)
         axis = measure.axes[-1] if measure else ''

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from experiments.figures import KINDS, FigureInput
-from experiments.figures.claims.learned import FLOOR, inside, unlearned
-from nope.records import Measure, Records
+from experiments.figures.claims.learned import inside, unlearned
+from nope.records import FLOOR, INSIDE, Measure, Records
 from tests.experiments.figures.synthetic import INPUTS
 
 MODEL = {'train_length': 4, 'run_id': 'a', 'model': 'NoPE'}
@@ -32,6 +32,7 @@ def of(name, axes, values, places, **facts):
         (of('loss_window', ('length',), [3.0, 2.5, 1], [2, 4, 8]), 2.5),
         (of('loss', ('length',), [3.0, 1], [8, 16]), 3.0),  # none inside: the shortest
         (of('accuracy', ('length',), [3.0], [4]), None),
+        (of('accuracy', ('length',), [3.0], [4], **{INSIDE: 1.5}), 1.5),
     ],
 )
 def test_the_loss_inside_the_training_length(records, expected):
