@@ -59,7 +59,9 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     return tmp_path_factory.mktemp('work')
 
 
-@pytest.mark.parametrize('name', NAMES)
+@pytest.mark.parametrize(
+    'name', [pytest.param(name, marks=() if name == 'fig1' else pytest.mark.slow) for name in NAMES]
+)
 def test_no_claim_holds_of_models_that_have_learned_nothing(name: str, work: pathlib.Path) -> None:
     config = config_files.module(name).get_config('quick')
     flags = [f'--config={config_files.place(name)}:quick']
