@@ -174,8 +174,11 @@ def tell_claims(figure: pathlib.Path) -> None:
     """Logs the decisions of the figure in that folder, a line each."""
     for claim in (read_object(figure / 'summary.json') or {}).get('claims', ()):
         measured = claim['measured']
-        missing = measured.get('missing', '') if isinstance(measured, dict) else ''
-        log.info('%s: %s (%s)', claim['id'], claim['verdict'], claim['headline'] or missing)
+        about = measured if isinstance(measured, dict) else {}
+        said = claim['headline'] or about.get('missing', '')
+        idle = '; '.join(about.get('learned_nothing', ()))
+        reason = f'; nothing was learned by {idle}' if idle else ''
+        log.info('%s: %s (%s%s)', claim['id'], claim['verdict'], said, reason)
 
 
 def tell_exports(workspace: Workspace, experiment: Experiment) -> None:

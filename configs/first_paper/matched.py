@@ -27,18 +27,18 @@ Quick: minutes of one CPU core, by the processor time of a step on a busy machin
 | 256 | 3.3M | | 18 | |
 | 512 | 12.9M | | 52 | |
 
-RoPE takes as long again: 3.6 hours in all. `matched:quick,nope` leaves it out. Searches and
+RoPE takes as long again: 3.6 hours in all. `matched:quick,without_rope` leaves it out. Searches and
 measurements take a tenth of either besides.
 """
 
 from ml_collections import ConfigDict, FieldReference
 
-from configs.shared import base, models
+from configs.shared import base, books, models
 
 TIMES = 4.0
 WIDTHS = {64: 168, 128: 344, 256: 688, 512: 1376}  # and the widths of their feed-forward
 TOKENS_OF = 128  # the width that reads several amounts
-WITHOUT_ROPE = 'nope'
+WITHOUT_ROPE = 'without_rope'
 
 
 def get_config(asked: str = 'quick') -> ConfigDict:
@@ -46,7 +46,7 @@ def get_config(asked: str = 'quick') -> ConfigDict:
     if kept not in ('', WITHOUT_ROPE):
         raise ValueError(f'matched: {kept!r} is unknown; accepted: matched:{size},{WITHOUT_ROPE}')
     config = base.experiment('matched', size)
-    config.data.source = 'jsonl:data/books'
+    books.put(config)
     if kept:
         config.name += f'_{kept}'
     by_width = [_add(config, f'{width}', width, None, not kept) for width in WIDTHS]

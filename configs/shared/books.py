@@ -17,9 +17,20 @@ NAME = 'books'
 FOLDER = 'data/books'
 RECIPE = (  # said where the folder is missing
     'accepted: a folder of JSON lines, made as configs/books/README.md says, by the name '
-    f'{FOLDER} or behind the size as {NAME}=FOLDER'
+    f'{FOLDER} or with --config.data.source=jsonl:FOLDER'
 )
 SIZES = tuple(size for size in base.SIZES if size != 'paper')  # those of the default text
+
+
+def put(config: ConfigDict, folder: str = FOLDER) -> None:
+    """Puts the books in the place of the standard library."""
+    source = f'jsonl:{folder}'
+    if config.data.mixture:
+        mixture = config.data.mixture
+        config.data.mixture = tuple((source if s == 'stdlib' else s, w) for s, w in mixture)
+    else:
+        config.data.source = source
+    config.recipe = RECIPE
 
 
 def also(get_config):
@@ -36,13 +47,7 @@ def also(get_config):
                 f'{config.name}: {",".join(more)!r} is unknown; accepted after the size: '
                 f'{NAME}, {NAME}=FOLDER'
             )
-        source = f'jsonl:{folder or FOLDER}'
-        if config.data.mixture:
-            mixture = config.data.mixture
-            config.data.mixture = tuple((source if s == 'stdlib' else s, w) for s, w in mixture)
-        else:
-            config.data.source = source
-        config.recipe = RECIPE
+        put(config, folder or FOLDER)
         suffix = '' if size == 'quick' else f'_{size}'
         config.name = f'{config.name.removesuffix(suffix)}_{NAME}{suffix}'
         return config

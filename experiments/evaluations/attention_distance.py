@@ -148,15 +148,17 @@ class AttentionDistanceSpec(EvalSpec):
         return what, f'{found.attributes["split"]} split{manner(found.attributes)}, {rows}'
 
     def _inside(self, bench: Bench) -> dict[str, float]:
-        """Loss on what is to be predicted in the shortest sequences, and the least that frequencies
-        alone reach there: patterns of models that know no more tell nothing."""
+        """Loss on what is to be predicted in sequences of the lengths of training, and the least that
+        frequencies alone reach there: patterns of models that know no more tell nothing."""
         if self.windows:
             read = list(blocks(bench, self.run, min(self.windows, key=lambda w: w.length)).tokens)
             asked = [(tokens[:1], tokens[1:]) for tokens in read]
         else:
             assert self.examples is not None
-            _, shortest = next(iter(task_examples.by_length(self.task_data, self.examples).items()))
-            asked = [(example.prompt, example.target) for example in shortest]
+            by_length, longest = task_examples.by_length(self.task_data, self.examples), 0
+            longest = max(min(by_length), self.task_data.task.longest)
+            some = [x for length, found in by_length.items() if length <= longest for x in found]
+            asked = [(example.prompt, example.target) for example in some]
         prompts, answers = zip(*asked, strict=True)
         model = self.run.model, bench.variables(self.run), bench.mesh
         scores = Generator(*model, batch_tokens=bench.batch_tokens).score(prompts, answers)
@@ -193,6 +195,8 @@ def _other(asked: EvalEntry) -> Source:
         alike = tokenizer_of(asked.run.data).fingerprint == tokenizer_of(other.data).fingerprint
     if not alike:
         raise entry.error('other', 'it reads other data than the run, or through other tokens')
+    if not other.model.causal:
+        raise entry.error('other', 'it is an encoder, whose rows are not compared')
     if identifier(other) == identifier(asked.run):
         raise entry.error(
             'other',

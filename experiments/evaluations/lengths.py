@@ -6,6 +6,8 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
+import numpy as np
+
 from experiments.bench import Bench
 from experiments.evaluations.base import Rows, measured_model
 from experiments.evaluations.entry import EvalEntry
@@ -62,6 +64,9 @@ class LengthsSpec(WindowSpec):
             position=position,
             tail=asked.times('tail', 0.5) if 'tail' in asked.entry else None,
         )
+
+    def inside(self, targets: np.ndarray) -> np.ndarray:
+        return targets[:, -(self.run.train_length or 0) :]  # windows end at the same tokens
 
     @property
     def model(self) -> ModelConfig:

@@ -8,6 +8,8 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from experiments.bench import Bench
 from experiments.config import Section
 from experiments.evaluations.base import EvalSpec, most_rows
@@ -115,8 +117,12 @@ class WindowSpec(EvalSpec):
         rows = most_rows(bench.batch_tokens, bench.mesh)(self.windows.length, sharding.RULES)
         how = {'mesh': bench.mesh, 'batch_size': rows, 'progress': bench.bar(self.title)}
         found, more = self.found(bench, read, **how)
-        known = {'documents': read.documents, FLOOR: unigram.entropy(read.tokens[:, 1:])}
-        return found, known | more
+        floor = unigram.entropy(self.inside(read.tokens[:, 1:]))
+        return found, {'documents': read.documents, FLOOR: floor} | more
+
+    def inside(self, targets: np.ndarray) -> np.ndarray:
+        """Those that the loss inside L is of, of targets [windows, length]."""
+        return targets[:, : self.run.train_length]
 
     @property
     def extent(self) -> int:

@@ -69,7 +69,7 @@ def test_the_result_is_the_same_wherever_the_books_lie(tmp_path, folder):
 @pytest.mark.parametrize('name', CONFIGS)
 def test_a_missing_folder_is_refused_with_the_recipe(name):
     config = config_files.module(name).get_config('quick,books=/nowhere')
-    said = r"data\.\w+.*'/nowhere'; accepted: .*books/README\.md.*books=FOLDER"
+    said = r"data\.\w+.*'/nowhere'; accepted: .*books/README\.md.*jsonl:FOLDER"
     with pytest.raises(FileNotFoundError, match=said):
         build(config)
 

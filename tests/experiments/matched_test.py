@@ -80,11 +80,13 @@ def test_each_multiplier_is_chosen_on_its_own_model() -> None:
 
 
 def test_rope_can_be_left_out() -> None:
-    whole, part = (matched.get_config(asked) for asked in ('quick', 'quick,nope'))
+    whole, part = (matched.get_config(asked) for asked in ('quick', 'quick,without_rope'))
     left_out = {name for name in whole.runs if name.startswith('rope_')}
     assert len(left_out) == 6 and set(whole.runs) - set(part.runs) == left_out
-    assert (part.name, part.figure.kind) == ('matched_nope', whole.figure.kind)
+    assert (part.name, part.figure.kind) == ('matched_without_rope', whole.figure.kind)
     assert plain(whole.runs.nope_512) == plain(part.runs.nope_512)
     assert not any('rope' in entry for entry in part.figure.widths + part.figure.tokens)
-    with pytest.raises(ValueError, match=r"'alibi' is unknown; accepted: matched:quick,nope"):
+    with pytest.raises(
+        ValueError, match=r"'alibi' is unknown; accepted: matched:quick,without_rope"
+    ):
         matched.get_config('quick,alibi')

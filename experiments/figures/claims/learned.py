@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from experiments.figures.claims.decided import Decided
-from experiments.figures.claims.verdict import HOLDS, UNDECIDED
+from experiments.figures.claims.verdict import FAILS, HOLDS, UNDECIDED
 from nope.records import FLOOR, INSIDE, Records
 
 
 def borne_out(claims: Sequence[Decided], records: Collection[Records]) -> list[Decided]:
-    """The claims of a figure, drawn from `records`. None holds where a training learned nothing:
-    it is undecided, and `measured` says whose loss is not below its floor."""
+    """The claims of a figure, drawn from `records`. None is decided where a training learned
+    nothing, and `measured` says whose loss is not below its floor."""
     idle = unlearned(records)
     return [
         dataclasses.replace(
             claim,
-            measured={'measured': claim.measured, 'learned_nothing': idle},
+            measured={
+                **(claim.measured if isinstance(claim.measured, Mapping) else {}),
+                'learned_nothing': idle,
+            },
             holds=None,
             verdict=UNDECIDED,
         )
-        if idle and claim.verdict == HOLDS
+        if idle and claim.verdict in (HOLDS, FAILS)
         else claim
         for claim in claims
     ]
@@ -52,7 +55,7 @@ def inside(records: Records) -> float | None:
         if measure is None or axis not in ('position', 'length'):
             continue
         places = records.along(axis, measure.values.shape[-1])
-        known = places <= max(records.attributes['train_length'] or 0, places.min())
-        values = measure.values[..., known]
-        return float((values.mean(axis=-1) if axis == 'position' else values).min())
+        values = measure.values[..., places <= (records.attributes['train_length'] or 0)]
+        if values.size:
+            return float((values.mean(axis=-1) if axis == 'position' else values).min())
     return None

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 
 import numpy as np
 
 from experiments.figures.claims.decide import Every, Rule
 from experiments.figures.claims.headline import apart
+from experiments.figures.claims.intervals import Interval
 from experiments.figures.claims.verdict import NEAR, Bound
 from experiments.figures.read.tables.score_row import AVERAGE, ScoreRow
-from experiments.figures.roles import Roles, Shape, Undecided
+from experiments.figures.roles import Roles, Shape
 
 BASE, ROPE = 'base', 'rope'
 # Percent right of who knows nothing: one of the choices, and BoolQ's more frequent answer.
@@ -29,28 +31,32 @@ def mean(row: ScoreRow) -> np.ndarray:
     return row.scores[AVERAGE.key]
 
 
-def _parity(roles: Roles[ScoreRow]) -> dict[str, np.ndarray]:
-    """Takes models that answer better than chance: others are alike whatever they are."""
-    chance = sum(CHANCE.values()) / len(CHANCE)
-    for row in (roles[BASE], roles[ROPE]):
-        found, least = float(mean(row).mean()), chance + ERRORS * row.error
-        if found < least:
-            raise Undecided(
-                f'{row.option["label"]!r} answers as by chance: {found:.1f} percent, which is '
-                f'{chance:.1f}, less than {ERRORS:g} standard errors of {row.error:.1f} above'
-            )
-    return {'': apart(mean(roles[BASE]), mean(roles[ROPE]))}
+BY_CHANCE = sum(CHANCE.values()) / len(CHANCE)
+
+
+def _parity(roles: Roles[ScoreRow]) -> dict[str, Interval]:
+    """Models that answer as by chance decide nothing: they are alike whatever they are."""
+    found = Interval.of(apart(mean(roles[BASE]), mean(roles[ROPE])))
+    return {'': dataclasses.replace(found, decides=found.decides and not _idle(roles))}
+
+
+def _idle(roles: Roles[ScoreRow]) -> list[str]:
+    """Labels of the models that answer as by chance."""
+    both = (roles[BASE], roles[ROPE])
+    return [r.option['label'] for r in both if mean(r).mean() < BY_CHANCE + ERRORS * r.error]
 
 
 def _errors(roles: Roles[ScoreRow]) -> dict[str, str]:
     both = float(np.hypot(roles[BASE].error, roles[ROPE].error))
-    return {'': f'standard error by questions {both:.1f}'}
+    idle = ''.join(f'; {label} answers as by chance' for label in _idle(roles))
+    return {'': f'standard error by questions {both:.1f}{idle}'}
 
 
 RULES: tuple[Rule[Roles[ScoreRow]], ...] = (
     Rule(
         'parity',
-        'Mean of the seven scores of NoPE less that of RoPE',
+        f'Mean of the seven scores of NoPE less that of RoPE, both {ERRORS:g} standard errors '
+        f'above chance, {BY_CHANCE:.1f} %',
         Every(
             _parity,
             Bound(NEAR, 'points'),

@@ -9,7 +9,7 @@ import numpy as np
 
 from experiments.figures.base import Figure, kind
 from experiments.figures.given import FigureInput, Measures
-from experiments.figures.look import captions, length_axes, mpl, style
+from experiments.figures.look import captions, head_lines, length_axes, mpl, style
 from experiments.figures.look.web import table_of
 from experiments.figures.read import key_attention
 from experiments.figures.read.by_seed import check_seeds
@@ -65,7 +65,7 @@ class KeyAttentionFigure(Figure[Sequence[KeyAttention]]):
         return figure
 
     def rows(self, given: FigureInput, models: Sequence[KeyAttention]) -> Iterator[dict[str, Any]]:
-        """One a record, length and head; layers and heads count from 1."""
+        """One a record, length and head; layers and heads count from 0."""
         for model in models:
             for s, finders in enumerate(model.finders(_count(given))):
                 for i, layer, head in np.ndindex(model.largest.shape[1:]):
@@ -75,8 +75,8 @@ class KeyAttentionFigure(Figure[Sequence[KeyAttention]]):
                         'seed': model.keys.seeds[s],
                         'length_over_L': float(model.keys.multiples[i]),
                         'share_of_keys': float(model.keys.shares[s, i]),
-                        'layer': layer + 1,
-                        'head': head + 1,
+                        'layer': layer,
+                        'head': head,
                         'finds': (layer, head) in finders,
                         **{part: float(model.weights[part][s, i, layer, head]) for part in PARTS},
                     }
@@ -136,11 +136,6 @@ def _handles(models: Sequence[KeyAttention]) -> list[Any]:
     handles: list[Any] = [mpl.Patch(color=COLORS[p], label=word) for p, word in words.items()]
     black: dict[str, Any] = {'color': style.BLACK, 'marker': 'o', 'markersize': 4}
     handles.append(mpl.Line2D([], [], **black, label='keys repeated'))
-    layers = style.head_colors(models[0].largest.shape[2])
-    handles += [
-        mpl.Line2D([], [], color=color, linewidth=1.0, label=f'layer {layer + 1}')
-        for layer, color in enumerate(layers)
-        if len(layers) <= 8 or layer in (0, len(layers) - 1)
-    ]
+    handles += head_lines.layer_handles(models[0].largest.shape[2])
     grey: dict[str, Any] = {'color': style.GREY, 'linestyle': ':', 'linewidth': 1.0}
     return [*handles, mpl.Line2D([], [], **grey, label='training length L')]

@@ -107,7 +107,7 @@ class WeightBoundFigure(Figure[Sequence[Limits]]):
         return figure
 
     def rows(self, given: FigureInput, data: Sequence[Limits]) -> Iterator[dict[str, Any]]:
-        """One a record, length and head; layers and heads count from 1. reach_over_L: of the bound
+        """One a record, length and head; layers and heads count from 0. reach_over_L: of the bound
         of weight 1/2, 1 + e^r keys."""
         for model, _, lines in data:
             finders = model.finders(1)
@@ -119,8 +119,8 @@ class WeightBoundFigure(Figure[Sequence[Limits]]):
                     'seed': model.keys.seeds[s],
                     'length_over_L': float(model.keys.multiples[i]),
                     'keys': int(model.seen[i]),
-                    'layer': layer + 1,
-                    'head': head + 1,
+                    'layer': layer,
+                    'head': head,
                     'finds': (layer, head) in finders[s],
                     'multiplier': float(model.multipliers[at]),
                     'range': float(model.ranges[at]),
@@ -147,7 +147,8 @@ class WeightBoundFigure(Figure[Sequence[Limits]]):
         return (
             'Largest weight of one key, of the query that must find the passkey. A head whose '
             'logits differ by r nats at most gives one key among n at most e^r / (n - 1 + e^r). '
-            'The range r is the largest over prompts of a length, and a multiplier p makes it p r. '
+            'The range r is the largest over prompts of a length, and a multiplier p makes it p r '
+            'for the same input. '
             'The lead of a logit is taken over the log of the mean of exp of the others. Kept from '
             'L, it would give the green weights. Solid lines are the head with the most weight on '
             'the key in prompts of up to L, dotted lines the median over heads. '

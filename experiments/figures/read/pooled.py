@@ -31,7 +31,9 @@ def pool(records: Sequence[Records]) -> Records:
     if 'entropy' in first.measures:
         entropy_ST = np.stack([r['entropy'].mean(axis=(0, 1)) for r in records])
         measures['entropy' + BY_SEED] = Measure(entropy_ST, ('seed', 'position'), 'nats')
-    attributes = {name: _pooled_fact(name, records) for name in first.attributes}
+    # Records of an earlier version may lack some.
+    shared = [name for name in first.attributes if all(name in r.attributes for r in records)]
+    attributes = {name: _pooled_fact(name, records) for name in shared}
     return Records(attributes, measures, first.coordinates)
 
 

@@ -31,7 +31,7 @@ def test_rows_have_bounds_of_the_own_range_and_of_the_base_models_times_p() -> N
     rows = KINDS['weight_bound'].draw(GIVEN).rows
     found = [r for r in rows if r['finds'] and r['seed'] == 'seed1' and r['length_over_L'] == 4]
     base, scaled = found
-    assert (base['layer'], base['head'], base['keys'], base['base_bound']) == (3, 3, 512, '')
+    assert (base['layer'], base['head'], base['keys'], base['base_bound']) == (2, 2, 512, '')
     assert base['bound'] == pytest.approx(bound(LEAD + SLACK, 512))
     assert (
         scaled['bound'] == scaled['base_bound'] == pytest.approx(bound(1.5 * (LEAD + SLACK), 512))
