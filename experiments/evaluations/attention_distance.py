@@ -148,8 +148,8 @@ class AttentionDistanceSpec(EvalSpec):
         return what, f'{found.attributes["split"]} split{manner(found.attributes)}, {rows}'
 
     def _inside(self, bench: Bench) -> dict[str, float]:
-        """Loss on what is to be predicted in sequences of the lengths of training, and the least that
-        frequencies alone reach there: patterns of models that know no more tell nothing."""
+        """Loss on what is to be predicted in sequences of the lengths of training, and the least
+        that frequencies alone reach there: patterns of models that know no more tell nothing."""
         if self.windows:
             read = list(blocks(bench, self.run, min(self.windows, key=lambda w: w.length)).tokens)
             asked = [(tokens[:1], tokens[1:]) for tokens in read]
