@@ -6,7 +6,7 @@
 NoPE as trained and with one multiplier for all heads, RoPE as trained and with dynamic NTK, from
 position 1 to twice the training length (quick and small: four times).
 
-Quick: two CPU cores, 4 minutes with the installation (tools/quickstart). Result, three seeds: the
+Quick: two CPU cores, 4 minutes with the installation (tools/quickstart). Result, five seeds: the
 multiplier lowers NoPE's loss up to 4 L by 0.33 nats. NoPE is 0.19 nats behind RoPE inside L, where
 the paper has them level.
 

@@ -12,7 +12,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-STUDENT = {2: 12.706, 3: 4.303, 4: 3.182}  # two-sided 95 % quantiles of t, by number of seeds
+# Two-sided 95 % quantiles of t, by number of seeds.
+STUDENT = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776}
 Rows = list[dict[str, str]]
 Verdicts = dict[str, str]
 # By claim the numbers that decide it, each with the limits that it is compared with.
