@@ -249,7 +249,7 @@ def _rows(
     waiting = [] if whole else [i for i, row in enumerate(rows) if not row['whole']]
     if not waiting:
         return rows
-    assert isinstance(generator, Generator)  # encoders have tasks of whole targets
+    assert not isinstance(generator, MaskedScorer)  # encoders have tasks of whole targets
     options = Options(new_tokens=asked.room, stop_ids=(eos,))
     decoded = generator.generate([ids[i].prompt for i in waiting], options)
     for i, written in zip(waiting, decoded, strict=True):
