@@ -167,7 +167,7 @@ class Reporter:
 class Throughput:
     """Tokens per second and MFU. The first interval holds compilation and is not rated.
 
-    MFU: model FLOPs (`nope.model.counts`: matrix products, the causal half of attention, nothing
+    MFU: model FLOPs (`nope.model.counts`: matrix products, what of attention is seen, nothing
     recomputed) over the devices' dense peak (`nope.runtime.hardware`).
     """
 
