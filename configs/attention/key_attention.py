@@ -1,4 +1,4 @@
-"""Where the query looks that must find a passkey, at lengths that work and at those that fail.
+"""Attention weight of the query on the passkey, at lengths that work and at those that fail.
 
     nope run key_attention:quick --workdir=work/quick
 
@@ -7,7 +7,7 @@ NoPE, the same with HeadScale searched at 4 L, RoPE, and a model of half forget 
 The query predicts the first digit. Its weight lies on the key, on the first token, on the latest
 L / 4 or on the rest. Drawn in parts is the head that finds the key inside L.
 
-Quick: two CPU cores, half an hour. Result, one seed: that head of NoPE has 0.87 of its weight on
+Quick: half an hour on two busy cores. Result, one seed: that head of NoPE has 0.87 of its weight on
 the key at L and 0.11 at 4 L, where no key is repeated. HeadScale leaves its multiplier at 1.
 """
 

@@ -11,7 +11,7 @@ seeds; `--config.seeds="(0,)"` for one.
 Quick: not run with all seeds.
 
 `rates` compares learning rates of the fine-tuning at 4 L on validation windows, one seed. RATES has
-the best of them for each number of steps. Quick: two CPU cores, 15 minutes. Result: a quarter of
+the best of them for each number of steps. Quick: minutes. Result: a quarter of
 the learning rate of the training is best after 200 steps and after 1,000.
 """
 

@@ -20,8 +20,8 @@ SPAN = 0.25  # of L
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class KeyAttentionSpec(PasskeySpec):
-    """Where the query looks that must find the key (`nope.evals.key_attention`), on the prompts of
-    a passkey evaluation and beside its shares.
+    """Attention weight of the query on the key (`nope.evals.key_attention`), on the prompts of a
+    passkey evaluation and beside its shares.
 
     span: tokens that count as the latest, by default L / 4.
     """
