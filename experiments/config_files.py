@@ -50,9 +50,15 @@ def asked(figure: str, size: str) -> tuple[str, str]:
     return name, ','.join(filter(None, (size, text)))
 
 
+def placed(figure: str, size: str) -> str:
+    """FILE.py:ARGUMENT of a figure at a size. ValueError where there is no config."""
+    name, argument = asked(figure, size)
+    return f'{place(name)}:{argument}'
+
+
 @functools.cache
 def text_of(figure: str, size: str) -> str:
-    """What the models of a figure read, in a word: 'Python', 'books', 'tasks', or 'given' by the
+    """Text of a figure's models, in a word: 'Python', 'books', 'tasks', or 'given' by the
     user with the models."""
     name, argument = asked(figure, size)
     try:

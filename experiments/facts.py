@@ -13,6 +13,7 @@ from experiments.runs import (
     SilencedSpec,
     Source,
     TemperatureSpec,
+    first_run,
 )
 from experiments.specs import UnknownText, identifier
 from nope import data
@@ -36,12 +37,10 @@ def of_evaluation(
     trained_on: the run whose data are named. model: as it was measured, at a step of the run (None:
     the last). split: that was read, if one was.
     """
-    read, first = trained_on.data, run
-    while first.init is not None:
-        first = first.init
+    read = trained_on.data
     return {
         'run_id': identifier(run),
-        'trained_id': identifier(first),
+        'trained_id': identifier(first_run(run)),
         **_training(run, step),
         'model': describe_model(run.model),
         'position': model.describe_position(),
@@ -60,9 +59,7 @@ def of_best(run: Source, best: Best | None) -> dict[str, Any]:
     at the best step. None: nothing more."""
     if best is None:
         return {}
-    base: Source = run
-    while base.init is not None:
-        base = base.init
+    base = first_run(run)
     assert isinstance(base, RunSpec)
     facts = {'best_step': best.step, 'validation_accuracy': best.score}
     facts['train_tokens'] = base.train.batch_size * base.train.block * best.step

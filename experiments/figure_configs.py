@@ -92,8 +92,9 @@ def check_unchanged(folder: pathlib.Path, name: str, size: str) -> None:
             'as they are'
         )
     for path, (own, here) in changes(folder, name, size).items():
+        place = config_files.placed(name, size)
         raise ValueError(
-            f'{folder} was drawn with {path}={here}, {_place(name, size)} has {own}: --results '
+            f'{folder} was drawn with {path}={here}, {place} has {own}: --results '
             'takes figures of the configs as they are'
         )
 
@@ -130,11 +131,6 @@ def trained_tokens(name: str, size: str, figures: pathlib.Path | None = None) ->
     for field in fields:
         tokens *= drawn.get(f'train.{field}', config['train'][field])
     return tokens
-
-
-def _place(name: str, size: str) -> str:
-    config, argument = config_files.asked(name, size)
-    return f'{config_files.place(config)}:{argument}'
 
 
 def _same_kinds(path: str, *values: Any) -> bool:

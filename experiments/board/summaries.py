@@ -67,10 +67,9 @@ class Summary:
 
     def stated(self) -> dict[str, Any]:
         """As a committed file has it."""
-        config, argument = config_files.asked(self.figure, self.size)
         return {
             'figure': self.figure,
-            'config': f'{config_files.place(config)}:{argument}',
+            'config': config_files.placed(self.figure, self.size),
             'size': self.size,
             'text': self.text,
             'seeds': list(self.seeds),

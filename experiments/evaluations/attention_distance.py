@@ -13,10 +13,10 @@ from experiments import facts
 from experiments.bench import Bench
 from experiments.evaluations import task_examples
 from experiments.evaluations.base import EvalSpec, Rows
-from experiments.evaluations.entry import EvalEntry, count_of, first_run
+from experiments.evaluations.entry import EvalEntry, count_of
 from experiments.evaluations.windows import Windows, blocks, manner, windows
 from experiments.programs import AttentionRows, Program, Scoring
-from experiments.runs import Source, text_of
+from experiments.runs import Source, first_run, text_of
 from experiments.scope import MOST_TOKENS
 from experiments.specs import identifier
 from nope.data import TaskData, tokenizer_of

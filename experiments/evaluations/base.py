@@ -11,11 +11,9 @@ from typing import Any, ClassVar, NamedTuple, Self
 from experiments import facts
 from experiments.bench import Bench
 from experiments.config import Section
-from experiments.evaluations.entry import EvalEntry, Multiplier, first_run
+from experiments.evaluations.entry import EvalEntry, Multiplier
 from experiments.programs import Program
-from experiments.runs import (
-    Source,
-)
+from experiments.runs import Source, first_run
 from experiments.specs import Spec, identifier
 from nope import sharding
 from nope.data import TaskData

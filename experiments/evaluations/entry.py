@@ -16,6 +16,7 @@ from experiments.runs import (
     Source,
     check_same_gates,
     check_same_table,
+    first_run,
     pretraining,
     tasks,
 )
@@ -159,13 +160,6 @@ class EvalEntry:
                 'the model that it ends with, at a later step',
             )
         return step
-
-
-def first_run(run: Source) -> Source:
-    """The run that the model's training began with."""
-    while run.init is not None:
-        run = run.init
-    return run
 
 
 def count_of(section: Section, field: str, default: T) -> int | T:

@@ -11,10 +11,10 @@ from experiments import facts
 from experiments.bench import Bench
 from experiments.evaluations import task_examples
 from experiments.evaluations.base import Rows
-from experiments.evaluations.entry import EvalEntry, count_of, first_run
+from experiments.evaluations.entry import EvalEntry, count_of
 from experiments.evaluations.text_base import TEXT_FIELDS, TextSpec, of_text
 from experiments.programs import Continuing, Program, answering
-from experiments.runs import Source
+from experiments.runs import Source, first_run
 from nope.data import TaskData
 from nope.data.tasks import answers
 from nope.evals import batching, exact_match

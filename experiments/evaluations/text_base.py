@@ -13,11 +13,9 @@ import numpy as np
 from experiments.bench import Bench
 from experiments.config import USERS, Section
 from experiments.evaluations.base import EvalSpec, Rows, TableRow, measured_model, scaled
-from experiments.evaluations.entry import EvalEntry, Multiplier, count_of, first_run
+from experiments.evaluations.entry import EvalEntry, Multiplier, count_of
 from experiments.programs import Continuing, Program
-from experiments.runs import (
-    Source,
-)
+from experiments.runs import Source, first_run
 from experiments.scope import bos_of
 from nope.data import Tokenizer, digest, load_tokenizer, prefix_of
 from nope.data.chat import Chat, load_chat

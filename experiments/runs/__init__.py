@@ -19,6 +19,7 @@ from experiments.runs.spec import (
     Typed,
     check_same_gates,
     check_same_table,
+    first_run,
     text_of,
 )
 
@@ -37,5 +38,6 @@ __all__ = [
     'Typed',
     'check_same_gates',
     'check_same_table',
+    'first_run',
     'text_of',
 ]

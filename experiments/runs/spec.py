@@ -367,6 +367,13 @@ class MultipliedSpec(ChangedSpec):
 Source = RunSpec | ImportSpec | ChangedSpec  # where a model comes from
 
 
+def first_run(run: Source) -> Source:
+    """The run that the model's training began with."""
+    while run.init is not None:
+        run = run.init
+    return run
+
+
 def text_of(run: Source) -> DataConfig:
     """The text that a model was trained on; ValueError for one that was trained on a task."""
     if not isinstance(run.data, DataConfig):

@@ -39,7 +39,7 @@ RULES: Mapping[str, tuple[Rule[Any], ...]] = {
     'uniform_fit': fits.RULES,
     'head_entropy': heads.LAYERS,
     'attention_distance': patterns.RULES,
-    'length_curves': (*(*lengths.RULES, *lengths.TUNING_RULES, *laws.RULES, *code_models.RULES),),
+    'length_curves': (*lengths.RULES, *lengths.TUNING_RULES, *laws.RULES, *code_models.RULES),
     'key_curves': keys.RULES,
     'frontier': frontier.RULES,
     'head_effects': silenced.RULES,
