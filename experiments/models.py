@@ -93,5 +93,4 @@ def with_position(
 
 def same_scaled_heads(model: ModelConfig, init: ModelConfig) -> bool:
     """Whether lambda and the temperature act in the same heads of two models of one shape."""
-    kinds = zip(model.layer_kinds, init.layer_kinds, strict=True)
-    return all(np.array_equal(model.scaled_heads(a), init.scaled_heads(b)) for a, b in kinds)
+    return np.array_equal(model.heads_with_lam, init.heads_with_lam)

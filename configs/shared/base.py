@@ -133,6 +133,7 @@ def _search(size: str) -> dict:
         'spike': placeholder(float),
         'bound': placeholder(float),  # of the coefficients; None: the law's neutral one
         'straight_through': False,
+        'tied': False,  # one coefficient for all heads
         'start': placeholder(float),  # None: the law's neutral coefficient
         # A grid among the evals, whose best multiplier takes the place of `start`.
         'start_from': placeholder(str),

@@ -134,6 +134,8 @@ def _bound(section: Section, law: lam.Law, trained: lam.Law | None) -> float | N
             raise section.error('objective', f'its target leaves {stays}; accepted: loss')
         if section.optional('start_from') is not None:
             raise section.error('start_from', f'its grid leaves {stays}; give start')
+        if section['tied']:
+            raise section.error('tied', f'it would tie the coefficients of {name} too, which stay')
         return None
     if typed is None:
         alone = law.numbers == 1

@@ -201,7 +201,9 @@ class RunSpec(Spec):
     def slug(self) -> str:
         if self.searches:
             lengths = '-'.join(map(str, self.train.lengths))
-            by = '' if self.train.optimizer.entropy_length is None else 'entropy-'
+            optimizer = self.train.optimizer
+            by = '' if optimizer.entropy_length is None else 'entropy-'
+            by = f'tied-{by}' if optimizer.tied else by
             kind = f'search-{by}{self.model.lam.slug}-{lengths}'
         else:
             law = '' if self.init or self.lam_start is None else f'-{self.model.lam.slug}'

@@ -195,6 +195,11 @@ class ModelFields:
         return kind.position.without_position(self.heads)
 
     @property
+    def heads_with_lam(self) -> np.ndarray:
+        """bool [L, N]: of every head, whether lambda and the temperature act there."""
+        return np.stack([self.scaled_heads(kind) for kind in self.layer_kinds])
+
+    @property
     def layers_with_qk_norm(self) -> np.ndarray:
         """bool [L]: of every layer, whether it norms its queries and keys."""
         return np.array([self.qk_norm and k.qk_norm is not False for k in self.layer_kinds])

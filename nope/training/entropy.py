@@ -39,8 +39,7 @@ def entropy_gap(
     else:
         moved_LN = gap_LN - jax.lax.stop_gradient(gap_LN)
         squared_LN = jnp.square(mean_LN) + 2 * mean_LN * moved_LN
-    acts_CN = np.stack([config.scaled_heads(kind) for kind in config.kinds])
-    acts_LN = acts_CN[config.kind_indices]
+    acts_LN = config.heads_with_lam
     return jnp.sum(jnp.where(acts_LN, squared_LN, 0.0)) / np.sum(acts_LN, dtype=np.float32)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from nope.runtime.errors import FieldError, one_of
 from nope.runtime.libraries import optax
@@ -37,6 +38,8 @@ class OptimizerConfig:
     straight_through: clamp lambda in the forward pass instead of projecting it after the
         update: the gradient passes the clamp unchanged and the trained copy is free. What comes of
         the training is the clamped one (`as_used`).
+    tied: lambda is one coefficient (of each number of the law) for all heads where it acts, their
+        mean (`tied_lam`); only where lam alone trains. Heads that start alike stay alike.
     on_bad: what a bad step does: 'stop' the run, or 'skip' its update (`nope.training.guard`).
     spike: besides what is not finite, a loss so many standard deviations above its running mean
         is bad; None for none.
@@ -59,6 +62,7 @@ class OptimizerConfig:
     clip: float = 1.0
     bound: float | None = None
     straight_through: bool = False
+    tied: bool = False
     on_bad: str = STOP
     spike: float | None = None
     entropy_length: int | None = None
@@ -103,6 +107,8 @@ class OptimizerConfig:
         if self.entropy_length is not None and (self.entropy_length < 1 or self.trains != 'lam'):
             rule = f'accepted: 1 or more where lam alone trains ({self.trains!r} does), or None'
             raise FieldError('entropy_length', self.entropy_length, rule)
+        if self.tied and self.trains != 'lam':
+            raise FieldError('tied', True, f'accepted where lam alone trains, not {self.trains!r}')
         if self.straight_through and self.bound is None:
             raise FieldError('straight_through', True, 'it needs a bound to clamp at')
 
@@ -216,6 +222,16 @@ def clamp_straight_through(lam_LN: jax.Array, bound: float | None) -> jax.Array:
     if bound is None:
         return lam_LN
     return lam_LN + jax.lax.stop_gradient(jnp.maximum(lam_LN, bound) - lam_LN)
+
+
+def tied_lam(lam_LN: jax.Array, acts_LN: np.ndarray) -> jax.Array:
+    """The mean of the heads where lambda acts, in each of them; the others as they are.
+
+    lam_LN: coefficients [L, N] or [L, N, C], each number with a mean of its own. acts_LN: bool.
+    """
+    acts = acts_LN.reshape(acts_LN.shape + (1,) * (lam_LN.ndim - 2))
+    mean = jnp.sum(jnp.where(acts, lam_LN, 0.0), axis=(0, 1)) / max(np.sum(acts_LN), 1)
+    return jnp.where(acts, mean, lam_LN)
 
 
 def as_used(config: OptimizerConfig, variables: Variables) -> Variables:

@@ -73,6 +73,9 @@ def make_step(config: ModelConfig, optimizer: optim.OptimizerConfig) -> Step:
         if optimizer.straight_through:
             lam_LN = optim.clamp_straight_through(lam_of(variables), optimizer.bound)
             variables = with_lam(variables, lam_LN)
+        if optimizer.tied:
+            acts_LN = config.heads_with_lam
+            variables = with_lam(variables, optim.tied_lam(lam_of(variables), acts_LN))
         if optimizer.trains == TABLE:
             variables = optim.with_frozen_weights(variables)
         return variables

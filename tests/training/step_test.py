@@ -13,7 +13,8 @@ import pytest
 from nope.data import Batch
 from nope.losses import token_loss
 from nope.model import Transformer
-from nope.positions import Learned, NoPE, Position, RoPE
+from nope.positions import Alibi, Learned, NoPE, Position, RoPE, Split
+from nope.training import optim
 from nope.training.optim import OptimizerConfig
 from nope.training.state import TrainState, fresh_state
 from nope.training.step import Metrics, Step, batch_loss, make_step
@@ -228,6 +229,32 @@ def test_a_straight_through_search_sees_lambda_clamped() -> None:
     tiny.assert_close(*measured, rtol=1e-6)
     np.testing.assert_allclose(*moves, atol=1e-6)
     assert np.all(np.abs(moves[0]) > 1e-3)
+
+
+def test_a_tied_search_moves_one_number_along_the_sum_of_the_gradients() -> None:
+    """In the heads where lambda acts, from the loss at their mean; the others stay."""
+    half = Split(Alibi(), 0.5)
+    model = dataclasses.replace(tiny.MODEL, position=half, lam_layers='nope')
+    acts_LN = np.arange(4) >= 2
+    variables = with_lam(tiny.variables(), jnp.full((2, 4), 1.3))
+    batch = micro(1, PLAIN)
+    moved = {}
+    for tied in (False, True):
+        optimizer = dataclasses.replace(SEARCH, tied=tied)
+        state, _ = jax.jit(make_step(model, optimizer))(*start(optimizer, variables), batch)
+        moved[tied] = first_moment(state)['lam']['head']
+        assert np.all((lam_of(state.trained) == lam_of(variables)) == ~acts_LN)
+    mean = np.sum(moved[False]) / 4
+    np.testing.assert_allclose(moved[True][:, 2:], mean, rtol=1e-5)
+    assert np.unique(moved[True][:, 2:]).size == 1 and np.std(moved[False][:, 2:]) > 0
+
+
+def test_tied_lambda_is_the_mean_of_each_number() -> None:
+    lam_LNC = jnp.arange(16.0).reshape(2, 4, 2)
+    acts_LN = np.array([[True, False, False, False], [False, False, False, True]])
+    found_LNC = optim.tied_lam(lam_LNC, acts_LN)
+    np.testing.assert_array_equal(found_LNC[acts_LN], [[7, 8], [7, 8]])
+    np.testing.assert_array_equal(found_LNC[~acts_LN], lam_LNC[~acts_LN])
 
 
 def test_a_rule_is_learned() -> None:
