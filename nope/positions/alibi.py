@@ -22,20 +22,28 @@ class Alibi(Position):
     BLOOM's rule. MPT takes the even and then the odd entries of the longer list, which are the
     same numbers in the same order.
 
+    harmonic: 1 / h in their place, the slopes of NAPE (ASEntmax, arXiv 2506.16640).
+
     BLOOM adds m_h * key position, MPT m_h * (key position - last position): Both differ from the
     bias here by a number for each query, which the softmax removes.
     """
 
     max_exponent: float = 8.0
+    harmonic: bool = False
 
     two_sided = True
 
     def __post_init__(self) -> None:
         if not 0 < self.max_exponent < 1000:
             raise FieldError('max_exponent', self.max_exponent, 'accepted: above 0, below 1000')
+        if self.harmonic and self.max_exponent != type(self).max_exponent:
+            rule = 'harmonic slopes are 1 / h and have none'
+            raise FieldError('max_exponent', self.max_exponent, rule)
 
     def slopes(self, heads: int) -> np.ndarray:
         """m_h, float64 [heads]."""
+        if self.harmonic:
+            return 1.0 / np.arange(1, heads + 1)
         power = 2 ** (heads.bit_length() - 1)
         own = self._geometric(power)
         return np.concatenate([own, self._geometric(2 * power)[::2]])[:heads]
@@ -47,4 +55,4 @@ class Alibi(Position):
         return AlibiBias(jnp.asarray(self.slopes(heads), jnp.float32))
 
     def describe(self) -> str:
-        return 'ALiBi'
+        return 'ALiBi, slopes 1 / h' if self.harmonic else 'ALiBi'

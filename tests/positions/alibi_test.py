@@ -41,6 +41,12 @@ def test_the_exponent_is_that_of_the_last_head() -> None:
     np.testing.assert_allclose(Alibi(4.0).slopes(8), 2.0 ** (-np.arange(1, 9) / 2), rtol=1e-12)
 
 
+def test_harmonic_slopes_are_those_of_nape() -> None:
+    np.testing.assert_allclose(Alibi(harmonic=True).slopes(4), [1, 1 / 2, 1 / 3, 1 / 4])
+    with pytest.raises(ValueError, match=r'max_exponent is 4\.0; harmonic slopes are 1 / h'):
+        Alibi(4.0, harmonic=True)
+
+
 def test_the_bias_is_minus_slope_times_distance() -> None:
     """Up to a number for each query it is BLOOM's, slope times the key's index."""
     T, slopes_N = 7, Alibi().slopes(6)

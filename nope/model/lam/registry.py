@@ -16,8 +16,10 @@ from nope.model.lam.log_position import LogPosition
 from nope.model.lam.log_ratio import LogRatio
 from nope.model.lam.log_ratio_position import LogRatioPosition
 from nope.model.lam.log_square import LogSquare
+from nope.model.lam.power import Power
 from nope.model.lam.scalable_softmax import ScalableSoftmax
 from nope.model.lam.scalable_softmax_bias import ScalableSoftmaxBias
+from nope.model.lam.searched_offset import SearchedOffset
 from nope.model.lam.yarn_temperature import YarnTemperature
 from nope.runtime import sections
 from nope.runtime.errors import describe, one_of
@@ -29,6 +31,8 @@ LAWS: dict[str, type[Law]] = {
     'log_floor': LogFloor,
     'log_ratio_position': LogRatioPosition,
     'log_offset': LogOffset,
+    'searched_offset': SearchedOffset,
+    'power': Power,
     'log_ratio': LogRatio,
     'yarn_temperature': YarnTemperature,
     'info_scale': InfoScale,

@@ -17,8 +17,10 @@ from nope.model.lam.log_position import LogPosition
 from nope.model.lam.log_ratio import LogRatio
 from nope.model.lam.log_ratio_position import LogRatioPosition
 from nope.model.lam.log_square import LogSquare
+from nope.model.lam.power import Power
 from nope.model.lam.scalable_softmax import ScalableSoftmax
 from nope.model.lam.scalable_softmax_bias import ScalableSoftmaxBias
+from nope.model.lam.searched_offset import SearchedOffset
 from nope.model.lam.yarn_temperature import YarnTemperature
 
 DOUBLED = [1024, 2048, 4096, 8192, 16384]
@@ -40,12 +42,16 @@ def multipliers(law: Law, coefficient: lam.Coefficient, at: Sequence[int]) -> np
         (lam.Constant(), 1.7, [1, 64, 10_000], [1.7, 1.7, 1.7]),
         (LogLength(64), 0.5, [1, 63, 64], [1, 1, 1]),
         (LogLength(64), 0.5, [96, 128, 512], 1 + 0.5 * np.log([1.5, 2, 8])),
-        # Inkling's, Llama 4's, Grok-2's and Qwen's, SWAN's, Su Jianlin's, YaRN's, InfoScale's.
+        # Inkling's, Llama 4's, Grok-2's and Qwen's, SWAN's, HypeNet's, Beam's, Su Jianlin's,
+        # YaRN's, InfoScale's.
         (LogPosition(2048), None, [1, 2047, *DOUBLED[1:]], 1 + 0.1 * np.log([1, 1, 1, 2, 4, 8])),
         (LogFloor(2048), None, [1, 2047, 2048, 4095, 4096], [1, 1, *[1.0693147] * 2, 1.1098612]),
         (LogFloor(2048), None, [8192, 16384], [1.1609438, 1.2197225]),
         (LogRatioPosition(2048), None, [1, *DOUBLED[1:]], [1, 1, 12 / 11, 13 / 11, 14 / 11]),
         (LogOffset(1024), None, [1, 512, 8192], np.log([363, 874, 8554]) / np.log(362)),
+        (SearchedOffset(), None, [1, 512, 8192], np.log([501, 1012, 8692]) / np.log(500)),
+        (SearchedOffset(), np.log(362), [512, 8192], np.log([874, 8554]) / np.log(362)),
+        (Power(2048), None, [1, 2048, 16384], np.array([2049 / 2048, 2, 9]) ** 0.1),
         (LogRatio(512), None, [1, 512, 1024, 4096], [1, 1, 10 / 9, 12 / 9]),
         (LogRatio(512, inside=True), None, [1, 16, 512, 1024], [0, 4 / 9, 1, 10 / 9]),
         (YarnTemperature(2048), None, DOUBLED, (1 + 0.1 * np.log([1, 1, 2, 4, 8])) ** 2),

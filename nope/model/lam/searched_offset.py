@@ -1,0 +1,38 @@
+"""Lambda as the logarithm of the query's position behind an offset that is searched (HypeNet)."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+
+from nope.model.lam.base import Coefficient, Coefficients, Law
+from nope.runtime.errors import FieldError
+
+
+@dataclasses.dataclass(frozen=True)
+class SearchedOffset(Law):
+    """p_h(i) = ln(a_h + i) / ln a_h; the coefficient is ln a_h, above 0. i counts the keys that a
+    query sees (HypeNet's code counts from 0).
+
+    HypeNet (arXiv 2601.22156) fits one a for a model, after training, and uses it in the layers
+    without position; 500 of its model of 2 billion parameters is published here. `LogOffset` is
+    this law with a fixed a and a searched strength.
+    """
+
+    neutral = None
+    published = 6.2146081  # ln 500
+    follows_position = True
+
+    def multiplier(self, c: Coefficients, at: int | jax.Array) -> jax.Array:
+        share = jnp.asarray(at, jnp.float32) * jnp.exp(-c[0])
+        return 1.0 + jnp.log1p(share) / c[0]  # ln(a + i) = ln a + ln(1 + i / a)
+
+    def check_start(self, start: Coefficient) -> None:
+        super().check_start(start)
+        if isinstance(start, tuple) or start <= 0:
+            raise FieldError('start', start, 'it is ln a, one number above 0')
+
+    def describe(self) -> str:
+        return 'searched offset'
