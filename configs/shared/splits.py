@@ -19,6 +19,17 @@ SEARCHED = (2.0, 4.0, 8.0)  # lengths of the searches of a lambda that follows t
 FORGET = {'kind': 'forget'}
 # Two local heads of four have the slopes 1/4 and 1/16.
 HALF_ALIBI = {'kind': 'alibi', 'max_exponent': 4.0}
+# NAPE: half ALiBi with slopes 1 / h, half NoPE under s_h ln i, s trained from 1 (ASEntmax's code).
+HALF_NAPE = {'kind': 'alibi', 'harmonic': True}
+NAPE_LAW = {'law': 'scalable_softmax', 'coefficient': 1.0, 'trained': True}
+# HypeNet's ln(i + a) / ln a: one a for the model, searched from e^3 at 8 L, never below e.
+HYPENET: dict = {
+    'law': 'searched_offset',
+    'times': (8.0,),
+    'tied': True,
+    'start': 3.0,
+    'bound': 1.0,
+}
 # Name of a run -> label, encoding.
 WHOLE: dict[str, tuple[str, dict]] = {
     'nope': ('NoPE', models.NOPE),
@@ -68,14 +79,16 @@ def draw_frontier(config: ConfigDict, labels: dict[str, str]) -> None:
     config.figure = {'kind': 'frontier', 'points': points}
 
 
-def draw_reach(config: ConfigDict, labels: dict[str, str], split: str) -> None:
+def draw_reach(
+    config: ConfigDict, labels: dict[str, str], split: str, roles: dict | None = None
+) -> None:
     """Draws a frontier of a RoPE model and the runs in `labels`, these asked for keys up to 64 L,
-    one alone and one of four; claims speak of the run `split`, as trained."""
+    one alone and one of four; claims speak of the run `split`, as trained, and of `roles`."""
     config.runs['rope'] = pieces.base(models.ROPE)
     points = [add_point(config, 'rope', 'RoPE')]
     for run, label in labels.items():
         points.append(add_point(config, run, label, reach=64.0, four=True))
-    roles = {'split': labels[split], 'rope': 'RoPE'}
+    roles = {'split': labels[split], 'rope': 'RoPE', **(roles or {})}
     config.figure = {'kind': 'frontier', 'points': tuple(points), 'roles': roles}
 
 
@@ -94,10 +107,27 @@ def add_split(config: ConfigDict, name: str, position: dict) -> str:
     return name
 
 
+def add_nape(config: ConfigDict, name: str = 'nape', weights: str = 'softmax') -> str:
+    """A model of ASEntmax's heads, pre-trained with its law; returns its name."""
+    config.runs[name] = {
+        'init': placeholder(str),
+        'model': {'position': split(HALF_NAPE), 'lam_layers': 'nope', 'weights': weights},
+        'lam': NAPE_LAW,
+    }
+    return name
+
+
 def add_whole(config: ConfigDict, *names: str) -> None:
     """The models of WHOLE with these names, all of whose heads are alike."""
     for name in names:
         config.runs[name] = pieces.base(None if name == 'nope' else WHOLE[name][1])
+
+
+def add_search(config: ConfigDict, run: str, name: str, search: dict) -> str:
+    """A search of lambda on `run`, at SEARCHED unless it says other lengths; returns its name."""
+    name = f'{run}_{name}'
+    config.runs[name] = {'init': run, 'search': {'times': SEARCHED, **search}}
+    return name
 
 
 def add_log_length(
@@ -108,8 +138,8 @@ def add_log_length(
     heads: 'all' or 'nope', where lambda acts; None for where it does in `run`. law: 'log_square'
     for a second coefficient, of ln^2(n / L).
     """
-    name = f'{run}_{law.removesuffix("_length")}' + ('' if heads is None else f'_{heads}')
-    config.runs[name] = {'init': run, 'search': {'law': law, 'times': SEARCHED}}
+    name = law.removesuffix('_length') + ('' if heads is None else f'_{heads}')
+    name = add_search(config, run, name, {'law': law})
     if heads is not None:
         config.runs[name]['model'] = {'lam_layers': heads}
     return name

@@ -3,7 +3,8 @@
     nope run frontier:quick --workdir=work/quick
 
 The models of split_passkey, and rivals trained on the same tokens: RoPE, RoPE fine-tuned
-under YaRN at 8 L, NoPE with HeadScale searched at 8 L, and half of each layer's heads with ALiBi.
+under YaRN at 8 L, NoPE with HeadScale searched at 8 L, half of each layer's heads with ALiBi, and
+NAPE (ALiBi beside NoPE under a law trained in), at quick also with entmax, as ASEntmax has it.
 Split heads also with p_h(n) = 1 + a_h ln(n / L), searched up to 8 L on their NoPE half. Losses up
 to 32 L and single keys up to 64 L decide what the split heads with lambda keep.
 
@@ -32,7 +33,10 @@ def get_config(size: str = 'quick') -> ConfigDict:
         alibi: 'half ALiBi, half NoPE',
         chosen: 'half forget gates, half NoPE, log-length lambda',
         splits.add_log_length(config, alibi): 'half ALiBi, half NoPE, log-length lambda',
+        splits.add_nape(config): 'NAPE',
     }
+    if size == 'quick':  # entmax's weights are T x T numbers a head
+        labels[splits.add_nape(config, 'nape_entmax', 'entmax')] = 'NAPE with entmax-1.5'
     points = []
     for name, label in labels.items():
         far = name == chosen

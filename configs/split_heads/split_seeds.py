@@ -3,10 +3,13 @@
     nope run split_seeds:quick --workdir=work/quick
     nope run split_seeds:quick,books --workdir=work/quick    (English: configs/books/README.md)
 
-RoPE and half forget gates, half NoPE, as in frontier. The split is measured as trained
-and under two laws, 1 + a x and 1 + a x + b x^2 with x = ln(n / L). They are searched up to 8 L on
-the NoPE half. Single keys up to 64 L, one of four named keys and losses up to 32 L decide the
-claims about split heads. Keys are hidden in filler, with books too.
+RoPE and half forget gates, half NoPE, as in frontier. The split is measured as trained and under
+laws of lambda on the NoPE half, searched up to 8 L with the weights frozen. With x = ln(n / L):
+1 + a x and 1 + a x + b x^2 with numbers of every head, HeadScale at 8 L, and with one a for the
+model 1 + a x and HypeNet's ln(i + a) / ln a. HypeNet chooses a on validation text; here a search
+does, on text of the training. NAPE (ASEntmax) has ALiBi for the gates and s ln i trained in. Single
+keys up to 64 L, one of four named keys and losses up to 32 L decide the claims about split heads.
+Keys are hidden in filler, with books too.
 
 Quick: two CPU cores, 16 minutes after frontier with three seeds in one work folder. Result: the
 split keeps 1.25 nats from L to 32 L. Two seeds repeat every single key at 64 L. Seed 1 has 10
@@ -36,5 +39,16 @@ def get_config(size: str = 'quick') -> ConfigDict:
         splits.add_log_length(config, half): f'{HALF}, 1 + a x',
         splits.add_log_length(config, half, law='log_square'): f'{HALF}, 1 + a x + b x^2',
     }
-    splits.draw_reach(config, labels, half)
+    per_head = labels[f'{half}_log']
+    labels[splits.add_search(config, half, 'headscale', {'law': 'constant', 'times': (8.0,)})] = (
+        f'{HALF}, HeadScale at 8 L'
+    )
+    tied = splits.add_search(config, half, 'tied', {'law': 'log_length', 'tied': True})
+    one = {
+        tied: f'{HALF}, 1 + a x, one a',
+        splits.add_search(config, half, 'hypenet', splits.HYPENET): f"{HALF}, HypeNet's law, one a",
+    }
+    labels |= one | {splits.add_nape(config): 'NAPE'}
+    roles = {'per_head': per_head, 'one_number': tuple(one.values()), 'nape': labels['nape']}
+    splits.draw_reach(config, labels, half, roles)
     return config

@@ -5,9 +5,9 @@
 Windows of L to 8 L end at the same tokens. A law (nope/model/lam/README.md has the formulas) is
 used in three ways: one coefficient a head searched up to 4 L with the weights frozen, the published
 coefficient in all heads, or in place while the model is trained. Two temperatures follow each query
-(nope/model/README.md). One search has no labels: it restores each head's entropy at L. Beside them
-stand the base model, the best uniform multiplier for each n and HeadScale searched at 4 L. One
-seed; `--config.seeds="(0,1,2)"` for three.
+(nope/model/README.md). One search has no labels: it restores each head's entropy at L. Two search
+one number for all heads, HypeNet's at 8 L. Beside them stand the base model, the best uniform
+multiplier for each n and HeadScale searched at 4 L. One seed; `--config.seeds="(0,1,2)"` for three.
 
 Quick: one CPU core, 29 minutes after fig1 and fig_dynamic in one work folder. Result (one seed):
 laws of the length serve better than laws of the position. At 8 L 1 + a ln(n / L) is the best.
@@ -15,10 +15,11 @@ laws of the length serve better than laws of the position. At 8 L 1 + a ln(n / L
 
 from ml_collections import ConfigDict
 
-from configs.shared import base, pieces
+from configs.shared import base, pieces, splits
 from configs.temperatures.fig_dynamic import SEARCHED, TIMES
 
 BY_LENGTH, BY_POSITION = 'searched, by length', 'searched, by position'
+ONE_NUMBER = 'searched, one number for all heads'
 FIXED_LENGTH, FIXED_POSITION = 'as published, by length', 'as published, by position'
 TRAINED = 'trained in'
 ENTROPY = 'temperature_entropy'  # the run at the temperature by entropy
@@ -33,8 +34,14 @@ SEARCHES = (
     ('log_floor', BY_POSITION, '1 + r ln(1 + floor(i / L))'),
     ('log_offset', BY_POSITION, 'log-offset'),
     ('scalable_softmax', BY_POSITION, 's ln i'),
-    ('scalable_softmax_bias', BY_POSITION, 's ln i + b'),
+    ('scalable_softmax_bias', BY_POSITION, 's ln i + b'),  # Mistral Large 4 trains it in
+    ('power', BY_POSITION, '(1 + i / L)^r'),
 )
+# One number for all heads: run, label, search.
+ONE: dict[str, tuple[str, dict]] = {
+    'tied_log_length': ('1 + a ln(n / L), one a', {'law': 'log_length', 'times': SEARCHED}),
+    'tied_offset': ("ln(a + i) / ln a, one a (HypeNet's)", splits.HYPENET),
+}
 # Of s ln i at a size's L: 1 / mean(ln i), under which the mean multiplier up to L is 1.
 MEAN_ONE = {'quick': 0.312, 'small': 0.258, 'medium': 0.219, 'paper': 0.151}
 # Form, row and label of the laws that are taken as their sources have them.
@@ -47,6 +54,7 @@ PUBLISHED = (
     ('log_floor', FIXED_POSITION, '1 + 0.1 ln(1 + floor(i / L)) (Llama 4)'),
     ('log_ratio_position', FIXED_POSITION, 'ln i / ln L (Grok-2, Qwen)'),
     ('log_offset', FIXED_POSITION, 'ln(a + i) / ln a (SWAN)'),
+    ('power', FIXED_POSITION, '(1 + i / L)^0.1 (Beam)'),
 )
 
 
@@ -65,6 +73,7 @@ def get_config(size: str = 'quick') -> ConfigDict:
         _curve(log_length, '1 + a ln(n / L)', BY_LENGTH),
         _curve(MATCHED, '1 + a ln(n / L), by entropy', BY_LENGTH),
         *_add_searches(config, size),
+        *_add_one(config),
         *_add_published(config),
         _curve(ENTROPY, "by each query's entropy", FIXED_POSITION),
         *_add_trained(config),
@@ -85,6 +94,7 @@ def get_config(size: str = 'quick') -> ConfigDict:
             'scalable_softmax': 'searched_scalable_softmax',
             'scalable_softmax_bias': 'searched_scalable_softmax_bias',
             **{f'fixed_{law}': f'fixed_{law}' for law, _, _ in PUBLISHED},
+            'tied_offset': 'tied_offset',
             'fixed_entropy': ENTROPY,
             'trained_scalable_softmax': 'trained_scalable_softmax',
             'trained_adaptive': 'trained_adaptive',
@@ -105,6 +115,13 @@ def _add_searches(config: ConfigDict, size: str) -> list[dict]:
             search['start'] = MEAN_ONE[size]
         config.runs[f'searched_{law}'] = {'init': 'nope', 'search': search}
     return [_curve(f'searched_{law}', label, row) for law, row, label in SEARCHES]
+
+
+def _add_one(config: ConfigDict) -> list[dict]:
+    """Searches of one number for all heads."""
+    for run, (_, search) in ONE.items():
+        config.runs[run] = {'init': 'nope', 'search': {**search, 'tied': True}}
+    return [_curve(run, label, ONE_NUMBER) for run, (label, _) in ONE.items()]
 
 
 def _add_published(config: ConfigDict) -> list[dict]:

@@ -9,13 +9,18 @@ import numpy as np
 from experiments.figures.claims import keys
 from experiments.figures.claims.catalogue import CLAIMS
 from experiments.figures.claims.decide import Every, Measured, Rule
-from experiments.figures.claims.verdict import AT_MOST, Bound
+from experiments.figures.claims.verdict import ABOVE, AT_MOST, BELOW, Bound
 from experiments.figures.read.frontier_point import FrontierPoint
 from experiments.figures.roles import Roles, Shape, Undecided
 
 # A model with split heads from its first step on, and one whose heads were split afterwards.
 SPLIT, RETROFIT, ROPE = 'split', 'retrofit', 'rope'
-ROLES: Mapping[str, Shape] = dict.fromkeys((SPLIT, RETROFIT, ROPE), Shape.ONE)
+# Lambda on split heads: one number a head, or one a model under several laws; and NAPE.
+PER_HEAD, ONE_NUMBER, NAPE = 'per_head', 'one_number', 'nape'
+ROLES: Mapping[str, Shape] = {
+    **dict.fromkeys((SPLIT, RETROFIT, ROPE, PER_HEAD, NAPE), Shape.ONE),
+    ONE_NUMBER: Shape.SEVERAL,
+}
 
 Points = Roles[FrontierPoint]
 
@@ -24,11 +29,7 @@ def _keeps_loss(claim: str, role: str) -> Rule[Points]:
     multiple = CLAIMS[claim].thresholds['multiple']
 
     def rise(points: Points) -> dict[str, np.ndarray]:
-        loss = points[role].loss
-        far, start = loss.at(multiple), loss.at(1)
-        if start is None or far is None:
-            raise Undecided(f'{loss.label!r} was not measured at L and at {multiple:g} L')
-        return {'': loss.loss_window[:, far] - loss.loss_window[:, start]}
+        return {'': _loss(points[role], multiple) - _loss(points[role], 1)}
 
     return Rule(
         claim,
@@ -62,6 +63,61 @@ def _keys(claim: str, field: str) -> Rule[Points]:
     return Rule(claim, keys.said(claim), repeated, (SPLIT,), keys.limit(claim), '%')
 
 
+def _rivals(points: Points, role: str) -> list[FrontierPoint]:
+    return points.several(role) if ROLES[role] is Shape.SEVERAL else [points[role]]
+
+
+def _below(claim: str, role: str) -> Rule[Points]:
+    multiple = CLAIMS[claim].thresholds['multiple']
+
+    def less(points: Points) -> dict[str, np.ndarray]:
+        own = _loss(points[PER_HEAD], multiple)
+        return {p.label: own - _loss(p, multiple) for p in _rivals(points, role)}
+
+    return Rule(
+        claim,
+        f'Mean loss of windows of {multiple:g} L under one number a head, less that of each rival',
+        Every(less, Bound(BELOW, 0, 'nats'), f'loss at {multiple:g} L, one number a head less'),
+        (PER_HEAD, role),
+    )
+
+
+def _further(claim: str, role: str) -> Rule[Points]:
+    multiple = CLAIMS[claim].thresholds['multiple']
+
+    def more(points: Points) -> dict[str, np.ndarray]:
+        own = _share(points[PER_HEAD], multiple)
+        return {p.label: 100 * (own - _share(p, multiple)) for p in _rivals(points, role)}
+
+    return Rule(
+        claim,
+        f'Single keys repeated at {multiple:g} L under one number a head, less those of each rival',
+        Every(
+            more,
+            Bound(ABOVE, 0),
+            f'keys at {multiple:g} L, one number a head less',
+            unit='points',
+        ),
+        (PER_HEAD, role),
+    )
+
+
+def _loss(point: FrontierPoint, multiple: float) -> np.ndarray:
+    """[seeds] mean loss of windows of so many L, nats."""
+    index = point.loss.at(multiple)
+    if index is None:
+        raise Undecided(f'{point.label!r} was not measured at {multiple:g} L')
+    return point.loss.loss_window[:, index]
+
+
+def _share(point: FrontierPoint, multiple: float) -> np.ndarray:
+    """[seeds] share of single keys repeated at so many L."""
+    index = None if point.keys is None else point.keys.at(multiple)
+    if point.keys is None or index is None:
+        raise Undecided(f'{point.label!r} was not asked for keys at {multiple:g} L')
+    return point.keys.shares[:, index]
+
+
 RULES: tuple[Rule[Points], ...] = (
     _keeps_loss('keeps_loss', SPLIT),
     _in_domain('in_domain', SPLIT),
@@ -69,4 +125,8 @@ RULES: tuple[Rule[Points], ...] = (
     _in_domain('retrofit_in_domain', RETROFIT),
     _keys('keys_far', 'keys'),
     _keys('keys_four', 'four'),
+    _below('per_head_below_one', ONE_NUMBER),
+    _further('per_head_further_than_one', ONE_NUMBER),
+    _below('below_nape', NAPE),
+    _further('further_than_nape', NAPE),
 )

@@ -43,6 +43,8 @@ LOWER: Mapping[str, tuple[tuple[str, str], tuple[str, str]]] = {
     'llama_extends': (('fixed_log_floor', "Llama 4's staircase"), AS_TRAINED),
     'inkling_extends': (('fixed_log_position', '1 + 0.1 ln(max(i/L, 1))'), AS_TRAINED),
     'swan_extends': (('fixed_log_offset', 'ln(a + i) / ln a'), AS_TRAINED),
+    'hypenet_extends': (('tied_offset', 'ln(a + i) / ln a, one a searched,'), AS_TRAINED),
+    'beam_extends': (('fixed_power', '(1 + i/L)^0.1'), AS_TRAINED),
     'entropy_extends': (('fixed_entropy', 'the temperature by entropy'), AS_TRAINED),
     'scalable_softmax_extends': ((TRAINED_SCALABLE, 'the model trained with s ln i'), AS_TRAINED),
     'scalable_softmax_bias_hurts': (

@@ -70,6 +70,18 @@ CLAIMS = (
         'position beyond L. Said of models whose other layers are RoPE with a window.',
     ),
     _law(
+        'hypenet_extends',
+        "HypeNet's law extends",
+        'HypeNet (arXiv 2601.22156): ln(a + i) / ln a at inference, one a fitted for the model, '
+        'extends layers without position beyond L. Said of models with recurrent layers besides.',
+    ),
+    _law(
+        'beam_extends',
+        "Beam's law extends",
+        'Beam: (1 + i/L)^0.1 in layers without position serves positions beyond L. Said of models '
+        'whose other layers are RoPE with a window.',
+    ),
+    _law(
         'entropy_extends',
         'Sharpening by entropy extends',
         'Velickovic et al. (arXiv 2410.01104): sharpened by its entropy at inference, softmax '

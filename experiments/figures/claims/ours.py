@@ -39,6 +39,22 @@ CLAIMS = (
         thresholds={'needles': 4, 'multiple': 16, 'share': 0.9},
     ),
     Claim(
+        'per_head_below_one',
+        'Lambda a head: less loss than with one',
+        thresholds={'nats': 0.005, 'multiple': 32},
+    ),
+    Claim(
+        'per_head_further_than_one',
+        'Lambda a head: more keys than with one',
+        thresholds={'multiple': 64},
+    ),
+    Claim(
+        'below_nape',
+        'Split heads: less loss than NAPE',
+        thresholds={'nats': 0.005, 'multiple': 32},
+    ),
+    Claim('further_than_nape', 'Split heads: more keys than NAPE', thresholds={'multiple': 64}),
+    Claim(
         'headscale_as_full_tuning',
         'HeadScale is level with full tuning',
         thresholds={'nats': 0.05},

@@ -23,8 +23,10 @@ def drawn(runs=None, **options):
     return KINDS['frontier'].draw(FigureInput('f', runs, {**OPTIONS, **options}))
 
 
-def figure_of(losses, keys=FAR, four=(1.0,) * 5, **options):
-    """Of split heads and RoPE. losses: by name, at L and from 8 L to 32 L of each seed."""
+def figure_of(losses, keys=FAR, four=(1.0,) * 5, own_keys=None, **options):
+    """Of split heads and RoPE. losses: by name, at L and from 8 L to 32 L of each seed. own_keys:
+    by name, where they are not `keys`."""
+    own_keys = own_keys or {}
     runs, points = {}, []
     for name, by_seed in losses.items():
         for seed, (first, last) in enumerate(by_seed):
@@ -32,7 +34,7 @@ def figure_of(losses, keys=FAR, four=(1.0,) * 5, **options):
             loss = np.append(np.linspace(first, last, 7), (last, last))
             records = length_records(loss, multiples=synthetic.FAR, **facts)
             runs[f'{name}/{seed}'] = synthetic.measuring(records, loss_window=loss)
-            runs[f'{name}_keys/{seed}'] = key_records(keys, **facts)
+            runs[f'{name}_keys/{seed}'] = key_records(own_keys.get(name, keys), **facts)
             runs[f'{name}_four/{seed}'] = key_records(four, **facts, **FOUR)
         points.append({'label': name, 'loss': name, 'keys': f'{name}_keys', 'four': f'{name}_four'})
     roles = {'split': 'split', 'rope': 'rope'}
@@ -134,7 +136,7 @@ def test_a_loss_that_was_not_measured_at_32_l_decides_nothing():
             facts = {k: records.attributes[k] for k in ('train_length', 'run_id', 'seed')}
             runs[name] = length_records(records['loss_window'][:7], **facts)
     found = {claim.id: claim for claim in drawn(runs).claims}
-    assert 'was not measured at L and at 32 L' in found['keeps_loss'].measured['missing']
+    assert 'was not measured at 32 L' in found['keeps_loss'].measured['missing']
     assert found['in_domain'].holds is not None
 
 
@@ -145,6 +147,32 @@ def test_keys_decide_as_in_curves_of_keys():
     short = claims(losses, keys=FAR[:4], four=FAR[:4])
     assert [short[k].holds for k in ('keys_far', 'keys_four')] == [None, None]
     assert 'not at 64 L' in short['keys_far'].measured['missing']
+
+
+@pytest.mark.parametrize(
+    ('first', 'second', 'below'),
+    [(1.30, 1.31, True), (1.30, 1.303, None), (1.30, 1.29, False)],
+)
+def test_one_number_a_head_is_held_against_every_rival(first, second, below):
+    rivals = {'many': 1.2, 'one a': 1.4, 'one b': second - 0.1, 'NAPE': 1.1}
+    losses = {name: [(1.0, loss), (1.0, loss)] for name, loss in rivals.items()}
+    losses['many'] = [(1.0, first - 0.1)] * 2
+    roles = {'per_head': 'many', 'one_number': ['one a', 'one b'], 'nape': 'NAPE'}
+    low = {'one b': (1.0,) * 6 + (0.9,)}
+    found = {c.id: c for c in figure_of(losses, own_keys=low, roles=roles).claims}
+    claim = found['per_head_below_one']
+    assert claim.holds is below and claim.numbers[0].what.endswith('one b')
+    assert list(claim.numbers[0].by_seed) == pytest.approx([first - second] * 2)
+    assert found['below_nape'].holds is False
+    # As many keys are not more, also where another rival has fewer.
+    assert found['per_head_further_than_one'].holds is False
+    assert found['per_head_further_than_one'].numbers[0].what.endswith('one a')
+    assert found['further_than_nape'].holds is False
+    low |= {'one a': low['one b'], 'NAPE': low['one b']}
+    found = {c.id: c for c in figure_of(losses, own_keys=low, roles=roles).claims}
+    for claim in ('per_head_further_than_one', 'further_than_nape'):
+        assert found[claim].holds is True
+        assert list(found[claim].numbers[0].by_seed) == pytest.approx([10.0, 10.0])
 
 
 def test_roles_and_groups_that_are_missing_leave_claims_undecided():
