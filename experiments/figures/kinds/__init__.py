@@ -22,6 +22,7 @@ from experiments.figures.kinds import (
     matched_budgets,
     multiplier_entropy,
     passkey_maps,
+    reach,
     ruler_scores,
     scratchpad_bars,
     task_lambda,

@@ -11,12 +11,15 @@ from tests.experiments.figures.synthetic.keys import (
     LOOK_CURVES,
     PASSKEY_PANELS,
     PASSKEY_ROLES,
+    REACH_POINTS,
+    REACH_ROLES,
     effect_options,
     effect_runs,
     frontier_runs,
     key_runs,
     look_runs,
     passkey_runs,
+    reach_runs,
 )
 from tests.experiments.figures.synthetic.lengths import (
     FACTOR_CURVES,
@@ -96,6 +99,7 @@ INPUTS = {
     'frontier': FigureInput(
         'frontier', frontier_runs(3), {'points': FRONTIER_POINTS, 'roles': FRONTIER_ROLES}
     ),
+    'reach': FigureInput('reach', reach_runs(3), {'points': REACH_POINTS, 'roles': REACH_ROLES}),
     'encoding_ranks': FigureInput('b_mrr', encoding_runs(3), {'curves': encoding_curves()}),
     'encoding_pairs': FigureInput(
         'b_positions', encoding_runs(3), {'curves': encoding_curves(), 'without': ('NoPE',)}

@@ -173,6 +173,28 @@ def frontier_runs(seeds: int) -> dict[str, Records]:
     return runs
 
 
+REACH_POINTS = [
+    {'label': 'gates', 'loss': 'gates_loss', 'keys': 'gates_keys', 'searched': 'gates_searched'},
+    {'label': 'ALiBi', 'loss': 'alibi_loss', 'keys': 'alibi_keys'},
+]
+REACH_ROLES = {'split': 'gates'}
+
+
+def reach_runs(seeds: int) -> dict[str, Records]:
+    """Each seed further than the one before, and with lambda to the end."""
+    runs = {}
+    for seed in range(seeds):
+        for name, loss in (('gates', 1.25), ('alibi', 1.3)):
+            facts = {'seed': seed, 'train_length': 128}
+            of_run = facts | {'run_id': f'{name}-{seed}'}
+            runs[f'{name}_loss/seed{seed}'] = length_records((loss + seed / 100,), **of_run)
+            shares = (*(1.0,) * 4, 1.0, 0.2 * (seed + 1), 0.1 * (seed + 1))
+            runs[f'{name}_keys/seed{seed}'] = key_records(shares, **of_run)
+        of_run = facts | {'run_id': f'gates-searched-{seed}'}
+        runs[f'gates_searched/seed{seed}'] = key_records((1.0,) * 7, **of_run)
+    return runs
+
+
 # Of four layers of four heads the first two are local. Without head (layer, head) -> rise of the
 # loss at every length, keys left at L and at 8 L.
 HEADS = {(i, j): (0.1 - 0.05 * (j // 2), 1.0, 1.0) for i in range(4) for j in range(4)}

@@ -1,0 +1,51 @@
+"""How far trainings reach that have the same loss: keys at 16 to 64 L, one dot a training.
+
+    nope run reach:quick --workdir=work/quick
+
+Eight trainings of every method, which differ in their seeds: half forget gates, half NoPE; half
+RoPE in a window of L / 4, half NoPE; NAPE, half ALiBi, half NoPE under a law trained in. They are
+asked for one key as trained and with 1 + a ln(n / L), one a for every NoPE head, searched up to
+8 L. Models are those of split_seeds.
+
+Quick: 24 trainings of six minutes of one core. Not run.
+"""
+
+from ml_collections import ConfigDict
+
+from configs.shared import models, splits
+
+TIMES = (16.0, 32.0, 64.0)
+SEEDS = {'quick': 8, 'small': 3, 'medium': 3, 'paper': 3}
+
+
+def get_config(size: str = 'quick') -> ConfigDict:
+    config = splits.experiment('reach', size)
+    config.seeds = tuple(range(SEEDS[size]))
+    labels = add_methods(config)
+    points = []
+    for run, label in labels.items():
+        searched = splits.add_log_length(config, run)
+        config.evals[f'{run}_at_l/'] = {'kind': 'lengths', 'run': run, 'times': (1.0,)}
+        for name in (run, searched):
+            config.evals[f'{name}_far/'] = {'kind': 'passkey', 'run': name, 'lengths': TIMES}
+        points.append(
+            {
+                'label': label,
+                'loss': f'{run}_at_l',
+                'keys': f'{run}_far',
+                'searched': f'{searched}_far',
+            }
+        )
+    roles = {'split': labels['half_forget']}
+    config.figure = {'kind': 'reach', 'points': tuple(points), 'times': TIMES, 'roles': roles}
+    return config
+
+
+def add_methods(config: ConfigDict) -> dict[str, str]:
+    """The models; returns run -> label."""
+    window = splits.split(models.ROPE, window=config.train.length // 4)
+    return {
+        splits.add_split(config, 'half_forget', splits.split(splits.FORGET)): 'half forget gates',
+        splits.add_split(config, 'half_rope_window', window): 'half RoPE windows',
+        splits.add_nape(config): 'NAPE',
+    }
