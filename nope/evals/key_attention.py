@@ -28,11 +28,12 @@ LEAST = float(np.finfo(np.float32).tiny)
 class Asked(NamedTuple):
     """A prompt read up to the query that must find the key.
 
-    length: nominal. tokens: int32 [T], the last of which predicts the first token with a digit.
-    key_K: positions of the key's tokens, wherever the prompt states it.
+    length, depth: nominal. tokens: int32 [T], the last of which predicts the first token with a
+    digit. key_K: positions of the key's tokens, wherever the prompt states it.
     """
 
     length: int
+    depth: float
     tokens: np.ndarray
     key_K: np.ndarray
 
@@ -50,7 +51,7 @@ def asked(plan: PasskeyPlan) -> list[Asked]:
                 f'{prompt.answer[lead:].tolist()}: this tokenizer cuts the key into others there'
             )
         tokens = np.concatenate([prompt.ids, prompt.answer[:lead]])
-        found.append(Asked(question.length, tokens, key_K))
+        found.append(Asked(question.length, question.depth, tokens, key_K))
     return found
 
 
@@ -80,8 +81,11 @@ def run(
     key, first, latest: means of the weight on the key's tokens, on the first token, and on the
     latest `span` tokens, each without those before it; all others have the rest. largest: mean of
     the largest weight of one token. range: the largest difference of two logits of a query, in
-    nats, over the prompts; at most 87. multiplier: of the query's logits. keys [length]: the fewest
-    tokens that a query sees. A law that follows the length takes the tokens read.
+    nats, over the prompts; at most 87. margin: mean of the largest logit on the key less the
+    largest elsewhere, in nats; margin_spread: its standard deviation over prompts; margin_by_depth:
+    share of its variance between depths, which content alone would leave at 0. multiplier:
+    of the query's logits. keys [length]: the fewest tokens that a query sees. A law that follows
+    the length takes the tokens read.
 
     batch_tokens: read at once on each part of the mesh. ValueError as
     `attention_rows.check_fits`, and for weights that are NaN.
@@ -101,6 +105,9 @@ def run(
     if any(np.isnan(found).any() for some in seen.values() for found in some):
         raise ValueError(f'attention weights are NaN: {OVERFLOWS}')
     means = np.stack([np.mean(some, axis=0) for some in seen.values()], axis=1)
+    depths = {n: np.array([p.depth for p in prompts if p.length == n]) for n in lengths}
+    by_depth = [between(np.stack(some)[:, 5], depths[n]) for n, some in seen.items()]
+    spread = [np.std(some, axis=0)[5] for some in seen.values()]
     most = np.stack([np.max(some, axis=0) for some in seen.values()], axis=1)
     keys = np.array([min(len(p.tokens) for p in prompts if p.length == n) for n in lengths])
     multipliers = np.stack([last_multipliers(config, variables, int(n)) for n in keys])
@@ -115,6 +122,9 @@ def run(
         measures={
             **{name: Measure(values, AXES, 'share') for name, values in measures.items()},
             'range': Measure(most[4], AXES, 'nats'),
+            'margin': Measure(means[5], AXES, 'nats'),
+            'margin_spread': Measure(np.stack(spread), AXES, 'nats'),
+            'margin_by_depth': Measure(np.stack(by_depth), AXES, 'share'),
             'multiplier': Measure(multipliers, AXES, '1/sqrt(head_dim)'),
             'keys': Measure(keys, ('length',), 'tokens'),
         },
@@ -123,8 +133,9 @@ def run(
 
 
 def looks(weights_LNT: np.ndarray, key_K: np.ndarray, span: int) -> np.ndarray:
-    """Weights of one query that sees all T tokens, summed up: [5, L, N], of the key, the first
-    token and the latest, the largest, and the range of the logits, ln(largest / smallest)."""
+    """Weights of one query that sees all T tokens, summed up: [6, L, N], of the key, the first
+    token and the latest, the largest, the range of the logits, ln(largest / smallest), and the
+    margin of the key, ln(largest on it / largest elsewhere)."""
     T = weights_LNT.shape[-1]
     largest, smallest = weights_LNT.max(axis=-1), weights_LNT.min(axis=-1)
     parts = np.full(T, -1)
@@ -132,4 +143,17 @@ def looks(weights_LNT: np.ndarray, key_K: np.ndarray, span: int) -> np.ndarray:
     parts[0] = 1
     parts[key_K] = 0
     shares = [weights_LNT[..., parts == part].sum(axis=-1) for part in range(3)]
-    return np.stack([*shares, largest, np.log(largest / np.maximum(smallest, LEAST))])
+    top = [weights_LNT[..., some].max(axis=-1) for some in (parts == 0, parts != 0)]
+    margin = np.log(np.maximum(top[0], LEAST) / np.maximum(top[1], LEAST))
+    return np.stack([*shares, largest, np.log(largest / np.maximum(smallest, LEAST)), margin])
+
+
+def between(values_PLN: np.ndarray, depths_P: np.ndarray) -> np.ndarray:
+    """Share [L, N] of the variance over prompts that lies between depths; 0 where there is none."""
+    means_PLN = np.empty_like(values_PLN)
+    for depth in np.unique(depths_P):
+        means_PLN[depths_P == depth] = values_PLN[depths_P == depth].mean(axis=0)
+    whole_LN = values_PLN.var(axis=0)
+    return np.divide(
+        means_PLN.var(axis=0), whole_LN, out=np.zeros_like(whole_LN), where=whole_LN > 0
+    )

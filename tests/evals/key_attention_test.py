@@ -49,9 +49,14 @@ def defined(length: int) -> dict[str, np.ndarray]:
         found.setdefault('latest', []).append(weights_LNT[..., [*of_latest]].sum(axis=-1))
         found.setdefault('largest', []).append(weights_LNT.max(axis=-1))
         logits = np.log(weights_LNT)
+        elsewhere = [*set(range(T)) - of_key]
+        margin = logits[..., [*of_key]].max(axis=-1) - logits[..., elsewhere].max(axis=-1)
+        found.setdefault('margin', []).append(margin)
         found.setdefault('range', []).append(logits.max(axis=-1) - logits.min(axis=-1))
         assert len(of_key) == 10
     most = {'range': np.max(found.pop('range'), axis=0)}
+    most['margin_spread'] = np.std(found['margin'], axis=0)
+    most['margin_by_depth'] = np.ones_like(most['range'])  # one prompt at each depth
     return {name: np.mean(some, axis=0) for name, some in found.items()} | most
 
 
@@ -74,11 +79,21 @@ def test_no_weight_exceeds_the_bound_of_the_range_of_its_logits() -> None:
     logits_LNT[0, 0, 7] = 2.0
     weights_LNT = np.exp(logits_LNT)
     weights_LNT /= weights_LNT.sum(axis=-1, keepdims=True)
-    *_, largest, span = key_attention.looks(weights_LNT, np.array([7]), SPAN)
+    *_, largest, span, margin = key_attention.looks(weights_LNT, np.array([7]), SPAN)
     np.testing.assert_allclose(span, np.ptp(logits_LNT, axis=-1))
     bound = np.exp(span) / (39 + np.exp(span))
     assert largest[0, 0] == pytest.approx(bound[0, 0])
     assert (largest.reshape(-1)[1:] < bound.reshape(-1)[1:]).all()
+    others = np.delete(logits_LNT, 7, axis=-1).max(axis=-1)
+    np.testing.assert_allclose(margin, logits_LNT[..., 7] - others)
+
+
+def test_the_margin_spreads_over_prompts_and_between_depths() -> None:
+    depths_P = np.repeat([0.0, 0.1, 0.2, 0.3], 25)
+    noise_P = np.random.default_rng(0).normal(size=100)
+    values_PLN = np.stack([10 * depths_P, noise_P, np.ones(100)], axis=-1)[:, None]
+    moved, random, none = key_attention.between(values_PLN, depths_P)[0]
+    assert moved == pytest.approx(1) and random < 0.2 and none == 0
 
 
 def test_parts_overlap_nowhere() -> None:

@@ -23,6 +23,7 @@ from experiments.figures.kinds import (
     multiplier_entropy,
     passkey_maps,
     reach,
+    reach_predictors,
     ruler_scores,
     scratchpad_bars,
     task_lambda,

@@ -42,12 +42,14 @@ MEASURED_ON = {
     'passkey_maps': '10 for each length and depth',
     'ruler_scores': 'RULER, 2 tasks',
     **dict.fromkeys(
-        ('key_curves', 'key_attention', 'weight_bound'), '10 for each length and depth'
+        ('key_curves', 'key_attention', 'reach_predictors', 'weight_bound'),
+        '10 for each length and depth',
     ),
 }
 HAVE_TEXT = (  # beside the tables
     *('attended_distance', 'attention_distance', 'encoding_pairs', 'encoding_ranks'),
-    *('head_ranks', 'key_attention', 'ruler_scores', 'scratchpad_bars', 'weight_bound'),
+    *('head_ranks', 'key_attention', 'reach_predictors', 'ruler_scores', 'scratchpad_bars'),
+    'weight_bound',
 )
 LENGTHS = [{'group': 'a'}]
 MANY = [{**TUNED, 'label': f'PI {n}', 'tuned': n} for n in range(1, 6)]

@@ -34,6 +34,7 @@ UNDECIDED = {
         'key_attention',
         'learned_later',
         'matched',
+        'reach_predictors',
         'weight_bound',
     ),
     *('random_positions', 'ruler', 'split_local', 'split_share', 'weights', 'weights_passkey'),

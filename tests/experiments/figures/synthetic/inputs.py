@@ -11,6 +11,7 @@ from tests.experiments.figures.synthetic.keys import (
     LOOK_CURVES,
     PASSKEY_PANELS,
     PASSKEY_ROLES,
+    PREDICTOR_POINTS,
     REACH_POINTS,
     REACH_ROLES,
     effect_options,
@@ -19,6 +20,7 @@ from tests.experiments.figures.synthetic.keys import (
     key_runs,
     look_runs,
     passkey_runs,
+    predictor_runs,
     reach_runs,
 )
 from tests.experiments.figures.synthetic.lengths import (
@@ -100,6 +102,7 @@ INPUTS = {
         'frontier', frontier_runs(3), {'points': FRONTIER_POINTS, 'roles': FRONTIER_ROLES}
     ),
     'reach': FigureInput('reach', reach_runs(3), {'points': REACH_POINTS, 'roles': REACH_ROLES}),
+    'reach_predictors': FigureInput('predictors', predictor_runs(6), {'points': PREDICTOR_POINTS}),
     'encoding_ranks': FigureInput('b_mrr', encoding_runs(3), {'curves': encoding_curves()}),
     'encoding_pairs': FigureInput(
         'b_positions', encoding_runs(3), {'curves': encoding_curves(), 'without': ('NoPE',)}

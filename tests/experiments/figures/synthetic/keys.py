@@ -6,7 +6,7 @@ import numpy as np
 
 from nope.records import Measure, Records
 from tests.experiments.figures.synthetic.lengths import MULTIPLES, ROPE, length_records
-from tests.experiments.figures.synthetic.making import TEXT, attributes, saying
+from tests.experiments.figures.synthetic.making import TEXT, attributes, measuring, saying
 
 
 def grid_accuracy(lengths, reach, share=1.0, depths=10) -> np.ndarray:
@@ -195,6 +195,27 @@ def reach_runs(seeds: int) -> dict[str, Records]:
     return runs
 
 
+PREDICTOR_POINTS = [
+    {'label': name, 'attention': f'{name}_look', 'keys': f'{name}_far'}
+    for name in ('gates', 'windows')
+]
+
+
+def predictor_runs(seeds: int) -> dict[str, Records]:
+    """Margins at L that rise with the reach over every second seed, and fall over the others."""
+    runs = {}
+    for point in PREDICTOR_POINTS:
+        for seed in range(seeds):
+            look = look_records(seed, finder=(2, seed % 4), multiples=(0.5, 1, 2, 4))
+            lead = seed if seed % 2 == 0 else -seed
+            margin = np.full(look['margin'].shape, 2.0 + 0.1 * lead)
+            look = measuring(look, margin=margin)
+            runs[f'{point["attention"]}/seed{seed}'] = look
+            far = key_records((1.0,) * 6 + (0.1 * seed,), seed)
+            runs[f'{point["keys"]}/seed{seed}'] = far
+    return runs
+
+
 # Of four layers of four heads the first two are local. Without head (layer, head) -> rise of the
 # loss at every length, keys left at L and at 8 L.
 HEADS = {(i, j): (0.1 - 0.05 * (j // 2), 1.0, 1.0) for i in range(4) for j in range(4)}
@@ -244,11 +265,13 @@ LOOK_CURVES = [
 
 
 @saying
-def look_records(seed: int = 0, *, multiplier=1.0, finder=FINDER, **changed) -> Records:
+def look_records(
+    seed: int = 0, *, multiplier=1.0, finder=FINDER, multiples=LOOK_MULTIPLES, **changed
+) -> Records:
     """Attention on keys of heads whose logits are equal, but for `finder`: it puts one key
     LEAD times its multiplier above the others, SLACK above a few that are lower."""
-    answered = key_records((1.0, 1, 0.5, 0), seed, multiples=LOOK_MULTIPLES, **changed)
-    seen = 128 * np.array(LOOK_MULTIPLES)
+    answered = key_records((1.0, 1, 0.5, 0), seed, multiples=multiples, **changed)
+    seen = 128 * np.array(multiples)
     lead = np.zeros((len(seen), 4, 4))
     lead[:, *finder] = LEAD * multiplier
     largest = 1 / (1 + (seen[:, None, None] - 1) * np.exp(-lead))
@@ -259,6 +282,9 @@ def look_records(seed: int = 0, *, multiplier=1.0, finder=FINDER, **changed) -> 
         'largest': largest,
         'range': lead + SLACK * multiplier,
         'multiplier': np.full_like(lead, multiplier),
+        'margin': lead - 2.0,
+        'margin_spread': np.full_like(lead, 0.5),
+        'margin_by_depth': np.full_like(lead, 0.1),
     }
     axes = ('length', 'layer', 'head')
     measures = {name: Measure(array, axes, '') for name, array in values.items()}

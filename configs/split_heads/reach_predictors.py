@@ -1,0 +1,30 @@
+"""What the head that finds a key shows at L of how far its training reaches, against keys at 64 L.
+
+    nope run reach_predictors:quick --workdir=work/quick
+
+The trainings of reach. At L and 2 L the head with the most weight on the key is measured: its
+weight, the margin of its logits over prompts, how much of that lies between depths. Every second
+training chooses the best of eight candidates, by rank correlation; the others test it.
+
+Quick: one core, 20 minutes after reach in one work folder. Not run.
+"""
+
+from ml_collections import ConfigDict
+
+from configs.shared import splits
+from configs.split_heads import reach
+
+TESTS = 16  # prompts of each length and depth
+
+
+def get_config(size: str = 'quick') -> ConfigDict:
+    config = splits.experiment('reach_predictors', size)
+    config.seeds = tuple(range(reach.SEEDS[size]))
+    points = []
+    for run, label in reach.add_methods(config).items():
+        look = {'kind': 'key_attention', 'run': run, 'lengths': (1.0, 2.0)}
+        config.evals[f'{run}_look/'] = {**look, 'passkey': {'tests': TESTS}}
+        config.evals[f'{run}_far/'] = {'kind': 'passkey', 'run': run, 'lengths': reach.TIMES}
+        points.append({'label': label, 'attention': f'{run}_look', 'keys': f'{run}_far'})
+    config.figure = {'kind': 'reach_predictors', 'points': tuple(points)}
+    return config

@@ -1,0 +1,269 @@
+"""What of a training, measured at L, tells how far it reaches: candidates against keys at 64 L."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import stats
+
+from experiments.figures.base import Figure, kind
+from experiments.figures.given import (
+    MEASURES,
+    FigureInput,
+    Measures,
+    check_count,
+    check_differ,
+    check_options,
+)
+from experiments.figures.look import captions, mpl, style
+from experiments.figures.look.length_axes import MARKERS
+from experiments.figures.look.web import table_of
+from experiments.figures.read import key_attention, key_group
+from experiments.figures.read.by_seed import BySeed, check_seeds
+from experiments.figures.read.key_attention import AXES, KeyAttention
+
+POINT_KEYS = ('label', 'attention', 'keys')
+REACH = 64.0
+MARGINS = ('margin', 'margin_spread', 'margin_by_depth')
+CHOSEN, HELD_OUT = 'chosen on', 'held out'
+
+
+@dataclasses.dataclass(frozen=True)
+class Look:
+    """The head that finds the key, of every training of a method, S of them.
+
+    attention: of all heads. at: multiple of L -> its index. finders: (layer, head) by training.
+    margins: name -> [S, n, layer, head]. reach: [S] share of keys at `times` L.
+    """
+
+    label: str
+    attention: KeyAttention
+    at: Mapping[float, int]
+    finders: Sequence[tuple[int, int]]
+    margins: Mapping[str, np.ndarray]
+    reach: np.ndarray
+
+    def of_finder(self, values_SnLN: np.ndarray, multiple: float) -> np.ndarray:
+        """[S] of that head at so many L."""
+        heads = enumerate(self.finders)
+        return np.array([values_SnLN[s, self.at[multiple], i, j] for s, (i, j) in heads])
+
+    def margin(self, name: str, multiple: float) -> np.ndarray:
+        return self.of_finder(self.margins[name], multiple)
+
+    def weight(self, multiple: float) -> np.ndarray:
+        return self.of_finder(self.attention.weights['key'], multiple)
+
+
+# Name, with its unit -> its values [S].
+CANDIDATES: Mapping[str, Callable[[Look], np.ndarray]] = {
+    'weight on the key at L': lambda look: look.weight(1),
+    'margin at L (nats)': lambda look: look.margin('margin', 1),
+    'spread of the margin at L (nats)': lambda look: look.margin('margin_spread', 1),
+    'margin over its spread at L': lambda look: (
+        look.margin('margin', 1) / look.margin('margin_spread', 1)
+    ),
+    'variance between depths at L': lambda look: look.margin('margin_by_depth', 1),
+    'weight at 2 L less at L': lambda look: look.weight(2) - look.weight(1),
+    'margin at 2 L less at L (nats)': lambda look: (
+        look.margin('margin', 2) - look.margin('margin', 1)
+    ),
+    'margin over its spread at 2 L': lambda look: (
+        look.margin('margin', 2) / look.margin('margin_spread', 2)
+    ),
+}
+
+
+@kind('reach_predictors')
+class ReachPredictorsFigure(Figure[Sequence[Look]]):
+    """Options:
+
+    - points: [{label, attention, keys}], names of records '<name>/<seed>': attention on keys at L
+      and 2 L, and keys far beyond L, of the same trainings.
+    - times: multiple of L of the reach (64).
+
+    Every second training chooses the candidate; the others test it.
+    """
+
+    OPTIONS, NEEDED = ('points', 'times'), ('points',)
+    MEASURES: ClassVar[Measures] = {
+        **MEASURES,
+        'key_attention': {
+            **key_attention.MEASURES['key_attention'],
+            **dict.fromkeys(MARGINS, AXES),
+        },
+    }
+    SHARED = ('train_length',)
+
+    def needs(self, name: str, options: Mapping[str, Any]) -> dict[str, str]:
+        points = options['points']
+        check_count(name, 'points', len(points), len(style.COLORS))
+        found: dict[str, str] = {}
+        for point in points:
+            check_options(name, point, POINT_KEYS, POINT_KEYS, 'points')
+            found |= {f'{point["attention"]}/': 'key_attention', f'{point["keys"]}/': 'passkey'}
+        check_differ(name, 'labels of points', [point['label'] for point in points])
+        return found
+
+    def read(self, given: FigureInput) -> list[Look]:
+        return [_read(given, point) for point in given.options['points']]
+
+    def picture(self, given: FigureInput, looks: Sequence[Look]) -> mpl.Figure:
+        rows = -(-len(CANDIDATES) // 4)
+        figure = style.new_figure(12.4, 3.1 * rows + 0.9)
+        panels = figure.subplots(rows, 4, sharey=True, squeeze=False).ravel()
+        colors = style.colors_of((look.label for look in looks), most=len(style.COLORS))
+        for axes, (name, (chosen, held)) in zip(panels, correlations(looks).items(), strict=True):
+            for look, marker in zip(looks, MARKERS, strict=False):
+                x, color = CANDIDATES[name](look), colors[look.label]
+                for part, face in ((halves(x)[0], color), (halves(x)[1], 'none')):
+                    axes.plot(
+                        *(x[part], 100 * look.reach[part]),
+                        linestyle='none',
+                        marker=marker,
+                        color=color,
+                        markerfacecolor=face,
+                        markersize=5,
+                    )
+            axes.set_xlabel(name)
+            axes.set_title(f'rank correlation {_said(chosen)}, held out {_said(held)}', fontsize=8)
+            axes.set_ylim(-4, 104)
+        for axes in panels[::4]:
+            axes.set_ylabel(f'keys repeated at {times_of(given):g} L (%)')
+        dot: dict[str, Any] = {'linestyle': 'none', 'marker': 'o', 'color': style.GREY}
+        handles = [
+            mpl.Line2D([], [], linestyle='none', marker=marker, color=color, label=label)
+            for (label, color), marker in zip(colors.items(), MARKERS, strict=False)
+        ]
+        handles += [
+            mpl.Line2D([], [], label='the trainings that choose', **dot),
+            mpl.Line2D([], [], label='those held out', markerfacecolor='none', **dot),
+        ]
+        figure.legend(handles=handles, loc='outside lower center', ncols=len(handles))
+        return figure
+
+    def rows(self, given: FigureInput, looks: Sequence[Look]) -> Iterator[dict[str, Any]]:
+        """Values of every training, then rank correlations."""
+        for name, measure in CANDIDATES.items():
+            for look in looks:
+                values = measure(look)
+                chosen, _ = halves(values)
+                for s, seed in enumerate(look.attention.keys.seeds):
+                    layer, head = look.finders[s]
+                    yield {
+                        'candidate': name,
+                        'label': look.label,
+                        'seed': seed,
+                        'part': CHOSEN if s in chosen else HELD_OUT,
+                        'layer': layer,
+                        'head': head,
+                        'value': float(values[s]),
+                        'share_of_keys': float(look.reach[s]),
+                    }
+        for name, found in correlations(looks).items():
+            for part, value in zip((CHOSEN, HELD_OUT), found, strict=True):
+                empty = dict.fromkeys(('label', 'seed', 'layer', 'head', 'share_of_keys'), '')
+                value_or = '' if value is None else value
+                yield (
+                    {'candidate': f'rank correlation, {name}', 'part': part}
+                    | empty
+                    | {'value': value_or}
+                )
+
+    def markdown(self, given: FigureInput, looks: Sequence[Look]) -> str:
+        found = correlations(looks)
+        return table_of(
+            ['rank correlation with the reach', CHOSEN, HELD_OUT],
+            ([name, *map(_said, both)] for name, both in found.items()),
+        )
+
+    def caption(self, given: FigureInput, looks: Sequence[Look]) -> str:
+        first = looks[0].attention.keys
+        found = {k: v for k, v in correlations(looks).items() if v[0] is not None}
+        best = max(found, key=lambda name: abs(found[name][0] or 0.0), default=None)
+        told = (
+            ''
+            if best is None
+            else f'The best on the trainings that choose: {best}, {_said(found[best][0])}; held '
+            f'out {_said(found[best][1])}. '
+        )
+        records = {
+            look.label: [given.records[name] for name in look.attention.keys.names]
+            for look in looks
+        }
+        return (
+            'One dot a training: what the head with the most weight on the key at L does there, '
+            f'against the share of prompts of {times_of(given):g} L answered with exactly the key '
+            f'({first.asked}; L = {first.train_length:,}). The margin of a prompt is the largest '
+            'logit on the key less the largest elsewhere. Titles: rank correlation (Spearman), of '
+            f'ranks within each method, over every second training and over the others. {told}'
+            + captions.sources(records)
+        )
+
+
+def times_of(given: FigureInput) -> float:
+    return float(given.options.get('times', REACH))
+
+
+def halves(values_S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Indices of the trainings that choose, and of those held out."""
+    every = np.arange(len(values_S))
+    return every[::2], every[1::2]
+
+
+def correlations(looks: Sequence[Look]) -> dict[str, tuple[float | None, float | None]]:
+    """Candidate -> rank correlation with the reach, over each half of the trainings."""
+    found = {}
+    for name, measure in CANDIDATES.items():
+        values = [measure(look) for look in looks]
+        chosen, held = (
+            _within(
+                [
+                    (x[h[part]], look.reach[h[part]])
+                    for x, look in zip(values, looks, strict=True)
+                    for h in [halves(x)]
+                ]
+            )
+            for part in (0, 1)
+        )
+        found[name] = chosen, held
+    return found
+
+
+def _within(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float | None:
+    """Correlation of ranks within each pair of values less their mean; None where some are all
+    equal."""
+    x, y = (
+        np.concatenate([stats.rankdata(pair[k]) - (len(pair[k]) + 1) / 2 for pair in pairs])
+        for k in (0, 1)
+    )
+    return float(x @ y / np.sqrt((x @ x) * (y @ y))) if x.any() and y.any() else None
+
+
+def _said(value: float | None) -> str:
+    return 'none' if value is None else f'{value:.2f}'
+
+
+def _read(given: FigureInput, point: Mapping[str, Any]) -> Look:
+    attention = key_attention.read(given, point['attention'], point['label'])
+    keys = key_group.read(given, point['keys'], point['label'])
+    check_seeds(given, [attention.keys, keys])
+    at, far = {m: attention.keys.at(m) for m in (1.0, 2.0)}, keys.at(times_of(given))
+    if None in at.values() or far is None:
+        raise ValueError(
+            f'figure {given.name!r}: {point["attention"]!r} must be of L and 2 L, and '
+            f'{point["keys"]!r} of {times_of(given):g} L; they are of '
+            f'{attention.keys.multiples.tolist()} L and {keys.multiples.tolist()} L'
+        )
+    found = BySeed.of(given, point['attention'])
+    return Look(
+        label=point['label'],
+        attention=attention,
+        at={m: index for m, index in at.items() if index is not None},
+        finders=[heads[0] for heads in attention.finders(1)],
+        margins={name: found.stacked(name) for name in MARGINS},
+        reach=keys.shares[:, far],
+    )
