@@ -14,7 +14,7 @@ from ml_collections import ConfigDict
 from configs.shared import splits
 from configs.split_heads import reach
 
-TESTS = 16  # prompts of each length and depth
+TESTS = 10  # prompts of each length and depth
 
 
 def get_config(size: str = 'quick') -> ConfigDict:

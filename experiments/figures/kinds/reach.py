@@ -191,6 +191,6 @@ def _draw(axes: mpl.Axes, method: Method, multiple: float, look: dict[str, Any])
         if high:
             axes.plot([x, x], [low, *high], color=look['color'], linewidth=0.8, alpha=0.6)
     dots = {'linestyle': 'none', 'markersize': 6, **look}
-    axes.plot(method.at_l, first, **dots, markerfacecolor='none' if searched else look['color'])
+    axes.plot(method.at_l, first, **dots, markerfacecolor='none')
     for shares in searched:
         axes.plot(method.at_l, shares, **dots)

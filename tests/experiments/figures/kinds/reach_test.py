@@ -37,7 +37,7 @@ def test_every_training_is_a_dot_at_its_loss_and_a_line_joins_it_to_lambda():
     np.testing.assert_allclose(dots[1].get_ydata(), [100] * 3)
     assert dots[0].get_markerfacecolor() == 'none'
     assert to_rgba(dots[1].get_color()) == to_rgba(dots[0].get_color())
-    assert to_rgba(dots[2].get_markerfacecolor()) == to_rgba(dots[2].get_color())
+    assert dots[2].get_markerfacecolor() == 'none'
 
 
 def test_rows_are_trainings_as_trained_and_with_lambda_at_every_length():
