@@ -22,6 +22,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     'import': ('experiments.cli.import_', 'check and convert a Hugging Face directory'),
     'export': ('experiments.cli.export', 'write a run as a Hugging Face directory'),
     'harness': ('experiments.cli.harness', "run tasks of EleutherAI's lm_eval on a checkpoint"),
+    'tokenizer': ('experiments.cli.tokenizer', 'train a BPE tokenizer on a corpus'),
     'prepare': ('experiments.cli.prepare', 'tokenise a corpus into shards'),
 }
 BAD_INPUT = 2
