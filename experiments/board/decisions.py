@@ -47,12 +47,14 @@ class Decision:
 @dataclasses.dataclass(frozen=True)
 class Standing:
     """A claim on one text, the configs whose figure decides it, and the decisions, by size and
-    figure. Several of one size need not agree. text: '' for that of the configs."""
+    figure. Several of one size need not agree. text: '' for that of the configs, whose standing is
+    `first` for every other text."""
 
     claim: Claim
     configs: tuple[str, ...]
     decisions: tuple[Decision, ...]
     text: str = ''
+    first: Standing | None = None
 
     def at(self, size: str) -> tuple[Decision, ...]:
         return tuple(decision for decision in self.decisions if decision.size == size)
@@ -118,12 +120,15 @@ def standings(summaries: Collection[Summary]) -> tuple[Standing, ...]:
             decision = Decision(s.size, s.figure, s.seeds, c.verdict, c.numbers, c.statement, s)
             text = config_files.parted(s.figure)[1]
             found.setdefault((c.id, text), []).append(decision)
-    return tuple(
-        Standing(c, configs()[c.id], tuple(found[c.id, text]), text)
-        for c in numbered
-        for text in ('', *config_files.TEXTS)
-        if (c.id, text) in found
-    )
+    made = []
+    for claim in numbered:
+        first = Standing(claim, configs()[claim.id], tuple(found[claim.id, '']))
+        made.append(first)
+        for text in config_files.TEXTS:
+            if decisions := found.get((claim.id, text)):
+                own = tuple(decisions)
+                made.append(dataclasses.replace(first, decisions=own, text=text, first=first))
+    return tuple(made)
 
 
 def sizes_of(summaries: Collection[Summary]) -> tuple[str, ...]:

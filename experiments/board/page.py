@@ -126,7 +126,7 @@ def _differs(claim: str, decision: Decision) -> str:
 
 
 def _file(decision: Decision, link: Link) -> str:
-    name, _ = config_files.parted(decision.figure)
+    name = _drawn_by(decision)
     return f'[{name}]({link(decision)}) {decision.summary.date}'.rstrip()
 
 
@@ -165,21 +165,40 @@ def _sign(standing: Standing, size: str) -> str:
 
 
 def _shown(standing: Standing, size: str) -> Decision:
-    """That of one figure at all sizes: of the one with the most sizes, then with the claim's
-    verdict at most of them. Where it has none at this size, the first with the claim's verdict."""
+    """That of one config at all sizes (`_config`). Where it has none at this size, the first with
+    the claim's verdict."""
+    best = _config(standing)
+    found = standing.deciding(size)
+    own = [d for d in found if _drawn_by(d) == best]
+    agreed = [d for d in found if d.verdict == standing.verdict(size)]
+    return (own or agreed or list(found))[0]
+
+
+def _config(standing: Standing) -> str:
+    """The config whose figure is shown: on another text that of the first text, if it has one; else
+    that with the most sizes, then with the claim's verdict at most of them."""
+    several = list(dict.fromkeys(map(_drawn_by, standing.decisions)))
+    if standing.first is not None and standing.first.decisions:
+        same = _config(standing.first)
+        if same in several:
+            return same
     sizes = list(dict.fromkeys(d.size for d in standing.decisions))
     leading = [d for size in sizes for d in standing.deciding(size)]
 
-    def weight(figure: str) -> tuple[int, int]:
-        own = [d for d in leading if d.figure == figure]
-        agreed = [d for d in own if d.verdict == standing.verdict(d.size)]
-        return len([d for d in standing.decisions if d.figure == figure]), len(agreed)
+    def weight(config: str) -> tuple[int, int]:
+        agreed = [d for d in leading if d.verdict == standing.verdict(d.size)]
+        measured, agreeing = (
+            len([d for d in some if _drawn_by(d) == config])
+            for some in (standing.decisions, agreed)
+        )
+        return measured, agreeing
 
-    best = max(dict.fromkeys(d.figure for d in standing.decisions), key=weight)
-    found = standing.deciding(size)
-    own = [d for d in found if d.figure == best]
-    agreed = [d for d in found if d.verdict == standing.verdict(size)]
-    return (own or agreed or list(found))[0]
+    return max(several, key=weight)
+
+
+def _drawn_by(decision: Decision) -> str:
+    """The config of its figure."""
+    return config_files.parted(decision.figure)[0]
 
 
 def _read(standing: Standing) -> bool:

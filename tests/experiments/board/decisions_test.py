@@ -92,6 +92,17 @@ def test_two_texts_stand_beside_each_other_and_never_in_one_verdict():
     assert stated == [('Python', HOLDS), ('books', FAILS)]
 
 
+def test_another_text_is_shown_by_the_figure_of_the_first_where_it_has_one():
+    """Numbers of two texts stand in one column and are of one measure."""
+    made = [summary('fig2', size=size) for size in ('quick', 'small')]
+    made += [summary('fig1'), summary('fig1_books'), summary('fig2_books')]
+    text = page.markdown(board.standings(made), ['quick', 'small'], lambda d: d.figure)
+    lines = [line for line in text.splitlines() if '1. NoPE and RoPE level inside L' in line]
+    assert [line.split('](')[1].split(')')[0] for line in lines] == ['fig2', 'fig2_books']
+    text = page.markdown(board.standings(made[:-1]), ['quick', 'small'], lambda d: d.figure)
+    assert '](fig1_books)' in text
+
+
 def test_a_standing_has_the_figure_the_seeds_and_the_numbers_of_each_size():
     values = np.array([0.01, 0.02, 0.03])
     found = parity(summary(), summary(size='small', verdict=FAILS, value=values, **THREE))
