@@ -63,6 +63,7 @@ def _train(size: str) -> dict:
         'on_bad': 'stop',
         'spike': placeholder(float),
         'tail_share': 0.25,
+        'entropy_penalty': 0.0,  # of heads without position
         'random_positions': placeholder(float),  # below so many times L; None: 0, 1, 2 and so on
         'data_seed': 3407,
         'keep': (0.2,),  # shares of the steps whose checkpoint stays: fig7 measures there

@@ -42,6 +42,12 @@ def from_entry(scope: Scope, entry: Section) -> RunSpec:
     if 'warmup_share' in section and section.optional('warmup_steps') is None:
         given['warmup_steps'] = warmup_steps(section, steps)
     optimizer = section.make(OptimizerConfig, **given)
+    if optimizer.entropy_penalty:
+        first = model if earlier is None else earlier.model
+        if not first.heads_without_position.any():
+            described = first.describe_position()
+            rule = f'it is of heads without position, and the model has {described} in all of them'
+            raise section.error('entropy_penalty', rule)
     kept = tuple(kept_step(share, steps, section.path('keep')) for share in section['keep'])
     with section.naming(lengths='length', validation='validate_every'):
         train = TrainConfig(

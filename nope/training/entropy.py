@@ -43,6 +43,14 @@ def entropy_gap(
     return jnp.sum(jnp.where(acts_LN, squared_LN, 0.0)) / np.sum(acts_LN, dtype=np.float32)
 
 
+def row_entropies(config: ModelConfig, entropy_LBNT: jax.Array) -> jax.Array:
+    """Attention entropy of each row, nats [B]: mean over positions and heads without position."""
+    acts_LN = config.heads_without_position
+    mean_LBN = jnp.mean(entropy_LBNT, axis=3)
+    found_LBN = jnp.where(acts_LN[:, None], mean_LBN, 0.0)
+    return jnp.sum(found_LBN, axis=(0, 2)) / np.sum(acts_LN, dtype=np.float32)
+
+
 def head_gaps(
     config: ModelConfig, variables: Variables, batch: Batch, train_length: int
 ) -> jax.Array:

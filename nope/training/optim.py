@@ -66,6 +66,7 @@ class OptimizerConfig:
     on_bad: str = STOP
     spike: float | None = None
     entropy_length: int | None = None
+    entropy_penalty: float = 0.0
 
     @property
     def freezes(self) -> bool:
@@ -107,6 +108,11 @@ class OptimizerConfig:
         if self.entropy_length is not None and (self.entropy_length < 1 or self.trains != 'lam'):
             rule = f'accepted: 1 or more where lam alone trains ({self.trains!r} does), or None'
             raise FieldError('entropy_length', self.entropy_length, rule)
+        if not math.isfinite(self.entropy_penalty):
+            raise FieldError('entropy_penalty', self.entropy_penalty, 'it must be finite')
+        if self.entropy_penalty and self.freezes:
+            rule = f'accepted: 0 where {self.trains!r} alone trains'
+            raise FieldError('entropy_penalty', self.entropy_penalty, rule)
         if self.tied and self.trains != 'lam':
             raise FieldError('tied', True, f'accepted where lam alone trains, not {self.trains!r}')
         if self.straight_through and self.bound is None:

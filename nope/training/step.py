@@ -16,7 +16,7 @@ from nope.model import ModelConfig, apply
 from nope.model.dropout import row_keys
 from nope.runtime.libraries import optax
 from nope.training import optim
-from nope.training.entropy import entropy_gap, head_gaps
+from nope.training.entropy import entropy_gap, head_gaps, row_entropies
 from nope.training.guard import is_bad
 from nope.training.state import TrainState
 from nope.variables import TABLE, Variables, lam_of, with_lam
@@ -31,8 +31,10 @@ def batch_loss(
     batch: Batch,
     total: jax.Array | None = None,
     keys_B: jax.Array | None = None,
+    penalty: float = 0.0,
 ) -> jax.Array:
-    """Weighted mean cross-entropy of the targets (nats), float32 scalar.
+    """Weighted mean cross-entropy of the targets (nats), float32 scalar; with a penalty so many
+    times the mean attention entropy more, rows weighted as their targets.
 
     batch: arrays [B, T]. Without segments attention crosses the boundaries of documents.
     total: see `nope.losses.mean_loss`. keys_B: typed keys of the rows' dropout; None for none.
@@ -44,9 +46,15 @@ def batch_loss(
         segments_BT=batch.segments,
         positions_BT=batch.positions,
         keys_B=keys_B,
+        entropy=bool(penalty),
     )
     nll_BT = losses.token_loss(output.hidden, output.head, batch.targets, cap=config.logit_cap)
-    return losses.mean_loss(nll_BT, batch.weights, total)
+    loss = losses.mean_loss(nll_BT, batch.weights, total)
+    if output.entropy is None:
+        return loss
+    weights_B1 = None if batch.weights is None else jnp.sum(batch.weights, axis=1, keepdims=True)
+    entropy_B1 = row_entropies(config, output.entropy)[:, None]
+    return loss + penalty * losses.mean_loss(entropy_B1, weights_B1, total)
 
 
 def make_step(config: ModelConfig, optimizer: optim.OptimizerConfig) -> Step:
@@ -91,7 +99,8 @@ def make_step(config: ModelConfig, optimizer: optim.OptimizerConfig) -> Step:
         variables = used(trained, frozen)
         if optimizer.entropy_length is not None:
             return entropy_gap(config, variables, micro, optimizer.entropy_length, gap_LN)
-        return batch_loss(config, variables, micro, total, keys_B)
+        penalty = optimizer.entropy_penalty
+        return batch_loss(config, variables, micro, total, keys_B, penalty)
 
     def gap_of(state: TrainState, frozen: Variables, batch: Batch) -> jax.Array | None:
         """Differences of entropy of a whole batch in several micro-batches; None for one."""

@@ -323,6 +323,21 @@ def test_drops_that_cannot_be_are_named(changes: dict, message: str):
         build(config)
 
 
+def test_an_entropy_penalty_needs_heads_without_position() -> None:
+    changes: dict = {'train': {'entropy_penalty': 0.1}, 'init': None}
+    run = {**changes, 'model': {'position': ROPE}}
+    message = r'entropy_penalty is 0\.1; it is of heads without position, and the model has RoPE'
+    for more in ({}, {'drop_at': 0.75}):
+        config = config_of('fig1')
+        config.runs.rope = {**run, **more}
+        with pytest.raises(ValueError, match=message):
+            build(config)
+    config = config_of('fig1')
+    config.runs.nope = changes
+    made = build(config).evals['nope'].run
+    assert made.train.optimizer.entropy_penalty == 0.1
+
+
 @pytest.mark.parametrize(
     'changes',
     [

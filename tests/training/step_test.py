@@ -249,6 +249,40 @@ def test_a_tied_search_moves_one_number_along_the_sum_of_the_gradients() -> None
     assert np.unique(moved[True][:, 2:]).size == 1 and np.std(moved[False][:, 2:]) > 0
 
 
+@pytest.mark.parametrize('batch', [PLAIN, WEIGHTED], ids=['plain', 'weighted'])
+def test_a_penalty_adds_the_entropy_of_heads_without_position(batch: Batch) -> None:
+    """To the loss and its gradient, and the same in micro-batches."""
+    model = dataclasses.replace(tiny.MODEL, position=Split(Alibi(), 0.5))
+    variables, found = tiny.variables(), {}
+    penalised = dataclasses.replace(PRETRAIN, entropy_penalty=0.7)
+    for name, optimizer, parts in (
+        ('none', PRETRAIN, 1), ('one', penalised, 1), ('four', penalised, 4)
+    ):  # fmt: skip
+        step = jax.jit(make_step(model, optimizer))
+        found[name] = step(*start(optimizer, variables), micro(parts, batch))
+
+    def mean(params: Any) -> jax.Array:
+        output = Transformer(model).apply(
+            {**variables, 'params': params}, jnp.asarray(batch.tokens), entropy=True
+        )
+        rows_B = jnp.mean(output.entropy[:, :, 2:], axis=(0, 2, 3))
+        weights_B = None if batch.weights is None else batch.weights.sum(axis=1)
+        return jnp.average(rows_B, weights=weights_B)
+
+    entropy, gradient = jax.value_and_grad(mean)(variables['params'])
+    losses = {name: metrics['loss'] for name, (_, metrics) in found.items()}
+    np.testing.assert_allclose(losses['one'] - losses['none'], 0.7 * entropy, rtol=1e-4)
+    first = {name: first_moment(state)['params'] for name, (state, _) in found.items()}
+    scale = {name: jnp.minimum(1.0, 1 / m['grad_norm']) for name, (_, m) in found.items()}
+    added = jax.tree.map(
+        lambda one, none: one / (0.1 * scale['one']) - none / (0.1 * scale['none']),
+        first['one'], first['none'],
+    )  # fmt: skip
+    tiny.assert_close(added, jax.tree.map(lambda g: 0.7 * g, gradient), rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(losses['four'], losses['one'], rtol=1e-5)
+    tiny.assert_close(first['four'], first['one'], rtol=1e-3, atol=1e-6)
+
+
 def test_tied_lambda_is_the_mean_of_each_number() -> None:
     lam_LNC = jnp.arange(16.0).reshape(2, 4, 2)
     acts_LN = np.array([[True, False, False, False], [False, False, False, True]])
