@@ -22,6 +22,13 @@ def get_config(size: str = 'quick') -> ConfigDict:
     config = splits.experiment('reach', size)
     config.seeds = tuple(range(SEEDS[size]))
     labels = add_methods(config)
+    draw(config, labels)
+    config.figure.roles = {'split': labels['half_forget']}
+    return config
+
+
+def draw(config: ConfigDict, labels: dict[str, str]) -> None:
+    """Draws the runs in `labels`, as trained and with a searched lambda."""
     points = []
     for run, label in labels.items():
         searched = splits.add_log_length(config, run)
@@ -36,9 +43,7 @@ def get_config(size: str = 'quick') -> ConfigDict:
                 'searched': f'{searched}_far',
             }
         )
-    roles = {'split': labels['half_forget']}
-    config.figure = {'kind': 'reach', 'points': tuple(points), 'times': TIMES, 'roles': roles}
-    return config
+    config.figure = {'kind': 'reach', 'points': tuple(points), 'times': TIMES}
 
 
 def add_methods(config: ConfigDict) -> dict[str, str]:

@@ -360,5 +360,5 @@ def test_the_figure_of_laws_shares_what_other_figures_make() -> None:
     for name in ('base', 'uniform', 'headscale_4x', 'log_length'):
         assert identifier(laws[f'{name}/seed0']) == identifier(dynamic[f'{name}/seed0'])
     fixed = [spec.run for name, spec in laws.items() if name.startswith('fixed_')]
-    assert len(fixed) == 8 and all(isinstance(run, LawSpec) for run in fixed)
+    assert len(fixed) == 9 and all(isinstance(run, LawSpec) for run in fixed)
     assert {run.init for run in fixed} == {first}

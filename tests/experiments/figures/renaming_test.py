@@ -34,6 +34,7 @@ UNDECIDED = {
         'key_attention',
         'learned_later',
         'matched',
+        'reach_cures',
         'reach_predictors',
         'weight_bound',
     ),

@@ -1,0 +1,42 @@
+"""Whether a change of the training carries every model to 64 L: keys over the loss, one dot each.
+
+    nope run reach_cures:quick --workdir=work/quick
+
+Half RoPE windows, half NoPE, as in reach, of which some trainings repeat no key at 64 L. Each cure
+changes one thing, for the same eight seeds: attention sinks; a penalty on the entropy of the NoPE
+heads; a learning rate that falls from the first step on; a quarter of the heads local in place of
+half, so that more may find keys; records of up to eight keys in place of four. All are asked
+as trained and with 1 + a ln(n / L), as there.
+
+Quick: 40 trainings of six minutes of one core after reach in one work folder. Not run.
+"""
+
+from ml_collections import ConfigDict
+from ml_collections.config_dict import placeholder
+
+from configs.shared import models, splits
+from configs.split_heads import reach
+
+PENALTY = 0.01
+
+
+def get_config(size: str = 'quick') -> ConfigDict:
+    config = splits.experiment('reach_cures', size)
+    config.seeds = tuple(range(reach.SEEDS[size]))
+    window = config.train.length // 4
+    position = splits.split(models.ROPE, window=window)
+    quarter = splits.split(models.ROPE, share=0.25, window=window)
+    labels = {splits.add_split(config, 'half_rope_window', position): 'half RoPE windows'}
+    cures: dict[str, tuple[str, dict]] = {
+        'sinks': ('sinks', {'model': {'sinks': True}}),
+        'penalty': (f'entropy penalty {PENALTY}', {'train': {'entropy_penalty': PENALTY}}),
+        'decay': ('longer decay', {'train': {'tail_share': 1.0}}),
+        'quarter': ('a quarter local', {'model': {'position': quarter}}),
+        'eight': ('up to eight keys', {'data': {'needles': 8}}),
+    }
+    for name, (label, changes) in cures.items():
+        model = {'position': position, 'lam_layers': 'nope', **changes.get('model', {})}
+        config.runs[name] = {**changes, 'init': placeholder(str), 'model': model}
+        labels[name] = label
+    reach.draw(config, labels)
+    return config
