@@ -8,7 +8,8 @@ length-aware lambda, and with HeadScale searched at 8 L from the best multiplier
 windows (at `paper` from the paper's 1.7).
 
 Quick: one CPU core, 35 minutes for five seeds after fig_dynamic in one work folder. Result: at 8 L
-YaRN has 1.68 nats, dynamic NTK 1.76 and HeadScale 2.25. ALiBi is level, where the paper's BLOOM and MPT are not.
+YaRN has 1.68 nats, dynamic NTK 1.76 and HeadScale 2.25. ALiBi is level, where the paper's BLOOM
+and MPT are not.
 """
 
 from ml_collections import ConfigDict
