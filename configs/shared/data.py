@@ -7,7 +7,7 @@ mixture: a tuple of (source, weight) in place of `source`.
 field: the column of the text (tfds, jsonl, parquet).
 leave_out: (field, value) pairs; such lines are no documents (jsonl).
 max_line_bytes: the most that a line or a value may have, unpacked (jsonl, parquet).
-record_length: bytes of a record (retrieval); None for the training length of the run that reads it.
+record_length: tokens of a record (retrieval); None for the training length of the run that reads it.
 needles: most keys that a record states; several have names (retrieval).
 haystacks: texts that keys are hidden in, each as likely: 'filler', or 'text', the standard library.
 documents: 'joined' to one text, or 'apart': attention and positions begin anew with each.

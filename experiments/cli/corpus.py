@@ -30,7 +30,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         default=MAX_LINE_BYTES,
         help='a longer line or value is refused (jsonl, parquet)',
     )
-    parser.add_argument('--record_length', type=positive, help='bytes of a record (retrieval)')
+    parser.add_argument('--record_length', type=positive, help='tokens of a record (retrieval)')
     parser.add_argument('--needles', type=positive, default=1, help='keys of a record (retrieval)')
     parser.add_argument(
         '--haystacks',
@@ -47,7 +47,7 @@ def source_of(options: argparse.Namespace, parser: argparse.ArgumentParser) -> S
     options.leave_out = tuple(options.leave_out)
     kind = KINDS[options.source]
     fields = {name: {f.name for f in dataclasses.fields(kind)} for name, kind in KINDS.items()}
-    for field in set().union(*fields.values()) & vars(options).keys() - {'path'}:
+    for field in set().union(*fields.values()) & vars(options).keys() - {'path', 'tokenizer'}:
         default = parser.get_default(field)
         given = vars(options)[field] != (tuple(default) if isinstance(default, list) else default)
         if field in fields[options.source] or not given:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pathlib
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from nope.data.sources import CorpusPart, Source
 from nope.data.splits import SPLITS
 from nope.data.tokenizers import Tokenizer, load_tokenizer
@@ -70,6 +72,6 @@ def _texts(parts: Sequence[CorpusPart]) -> Iterator[str]:
     with progress.bar(total=total, desc='words', unit='B', unit_scale=True) as bar:
         for part in parts:
             for split, text in part.documents():
-                if split == SPLITS[0]:
+                if split == SPLITS[0] and not isinstance(text, np.ndarray):
                     yield text.decode('utf-8', 'replace')
                 bar.update(len(text))

@@ -65,10 +65,13 @@ def prepare(
     if split is not None:
         parts = of_split(parts, split)
     loaded = load_tokenizer(tokenizer, field)
+    identity = source.identity()
+    if identity.get('tokenizer', loaded.fingerprint) != loaded.fingerprint:
+        raise ValueError(f'{field}={tokenizer!r}; {source.name()} is made for another tokenizer')
     plan = {
         'format': shards.FORMAT,
         'version': shards.VERSION,
-        'source': source.identity(),
+        'source': identity,
         'description': source.describe(),
         'tokenizer': loaded.fingerprint,
         'vocab_size': loaded.vocab_size,
@@ -221,10 +224,10 @@ def _tokenise_part(
     reported = time.monotonic()
     try:
         for split, text in part.documents():
-            ids = tokenizer.encode(text)
+            ids = text if isinstance(text, np.ndarray) else tokenizer.encode(text)
             if len(ids) == 0:
                 continue
-            if not _is_read_whole(text, tokenizer):
+            if not isinstance(text, np.ndarray) and not _is_read_whole(text, tokenizer):
                 replaced[split] += 1
             if split not in writers:
                 stem = shards.shard_stem(split, index, count)

@@ -25,7 +25,7 @@ def test_a_section_gives_its_mixture_and_what_else_the_data_are():
         'eval_source': 1,
     }
     assert from_section(section, 64) == DataConfig(
-        sources=(JsonLines('a', 'body'), Retrieval(64)),
+        sources=(JsonLines('a', 'body'), Retrieval(64, tokenizer='a.model')),
         weights=(3.0, 1.0),
         tokenizer='a.model',
         eval_source=1,

@@ -49,13 +49,13 @@ def execution_fields() -> frozenset[str]:
 
 
 def field_defaults() -> dict[str, Any]:
-    """Defaults of the fields of all kinds of sources, but for their paths; None for a field that
-    has none."""
+    """Defaults of the fields of all kinds of sources, but for their paths and the tokenizer, which
+    the run has; None for a field that has none."""
     fields = [field for kind in KINDS.values() for field in dataclasses.fields(kind)]
     return {
         field.name: None if field.default is dataclasses.MISSING else field.default
         for field in fields
-        if field.name not in ('path', 'names')
+        if field.name not in ('path', 'names', 'tokenizer')
     }
 
 

@@ -8,6 +8,8 @@ import pathlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Protocol, Self
 
+import numpy as np
+
 from nope.data.sources import folders
 
 PART_BYTES = 64 << 20
@@ -26,8 +28,9 @@ class CorpusPart(Protocol):
         """Bytes to read, as far as they are known beforehand (for a progress bar)."""
         ...
 
-    def documents(self) -> Iterable[tuple[str, bytes]]:
-        """(split, text) of each document, in a fixed order; split: one of `splits.SPLITS`."""
+    def documents(self) -> Iterable[tuple[str, bytes | np.ndarray]]:
+        """(split, text) of each document, in a fixed order; split: one of `splits.SPLITS`. Text is
+        bytes, or ids, int32, of the tokenizer that its source names."""
         ...
 
 
@@ -130,7 +133,7 @@ class _OfSplit:
     def size(self) -> int:
         return self.part.size
 
-    def documents(self) -> Iterator[tuple[str, bytes]]:
+    def documents(self) -> Iterator[tuple[str, bytes | np.ndarray]]:
         return (found for found in self.part.documents() if found[0] == self.split)
 
 

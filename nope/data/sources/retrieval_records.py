@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from nope.data.splits import split_of
@@ -80,6 +80,21 @@ def record(
     does. Training may have stated nine of ten, but the answer is in the prompt all the same.
     haystacks: of `templates.HAYSTACKS`, each as likely. text: the split's, for the haystack 'text'.
     """
+    return longer(split, index, size, len, needles, haystacks, text)[: size + 1]
+
+
+def longer(
+    split: str,
+    index: int,
+    size: int,
+    measure: Callable[[str], int],
+    needles: int = 1,
+    haystacks: Sequence[str] = (FILLER,),
+    text: str = '',
+) -> str:
+    """A text of more than `size`, which a record begins with: as `record`, where `measure` says how
+    long a text is. The hay is filler unless it counts characters. ValueError where not even a
+    prompt without hay and its answer are within `size`."""
     seed = f'{split} {index}' + (f' of {needles}' if needles > 1 else '')
     hay: Hay = Filler()
     if TEXT in haystacks:
@@ -90,37 +105,64 @@ def record(
         draw = random.Random(seed)
     count = 1 + _up_to(draw, needles - 1) if needles > 1 else 1
     if count > 1:
-        return _of_named_keys(draw, split, size, count, hay)
+        return _of_named_keys(draw, split, size, measure, count, hay)
     key = _draw_key(draw, split)
     question = BRIEF.question + BRIEF.answer(key)
-    pieces = _up_to(draw, (size - BRIEF.shortest) // hay.unit)
+    pieces = _up_to(draw, _room(size, measure, BRIEF.task + BRIEF.state(key) + question, hay))
     before = _up_to(draw, pieces)
     text = BRIEF.task + hay.take(before) + BRIEF.state(key) + hay.take(pieces - before) + question
-    while len(text) <= size:
-        text += _more(hay, _heads(draw)) + question
-    return text[: size + 1]
+    return _filled(text, size, measure, lambda: _more(hay, _heads(draw)) + question)
 
 
-def _of_named_keys(draw: random.Random, split: str, size: int, count: int, hay: Hay) -> str:
-    """A record of `count` keys; no two share a name or a key."""
+def _room(size: int, measure: Callable[[str], int], bare: str, hay: Hay) -> int:
+    """Pieces of hay that fit within `size` beside a prompt without hay and its answer."""
+    left = size - measure(bare)
+    if left < 0:
+        raise ValueError(f'a prompt without filler and its answer take {measure(bare)}')
+    return left // (measure(BRIEF.filler) if isinstance(hay, Filler) else hay.unit)
+
+
+def _of_named_keys(
+    draw: random.Random,
+    split: str,
+    size: int,
+    measure: Callable[[str], int],
+    count: int,
+    hay: Hay,
+) -> str:
+    """As `longer`, of `count` keys; no two share a name or a key."""
     keys: dict[str, str] = {}
     while len(keys) < count:
         name, key = NAMES[_up_to(draw, len(NAMES) - 1)], _draw_key(draw, split)
         if name not in keys and key not in keys.values():
             keys[name] = key
     names = list(keys)
-    pieces = _up_to(draw, (size - shortest(count)) // hay.unit)
+    stated = ''.join(BRIEF_NAMED.state(key, name) for name, key in keys.items())
+    bare = BRIEF_NAMED.task + stated + _question(names[0], keys)
+    pieces = _up_to(draw, _room(size, measure, bare, hay))
     places = {name: _up_to(draw, pieces) for name in names}
     text, begin = BRIEF_NAMED.task, 0
     for name in sorted(names, key=places.__getitem__):
         text += hay.take(places[name] - begin) + BRIEF_NAMED.state(keys[name], name)
         begin = places[name]
     text += hay.take(pieces - begin) + _question(names[_up_to(draw, count - 1)], keys)
-    while len(text) <= size:
-        # Questions are what teaches names: most follow at once.
-        text += _more(hay, _heads(draw) // 2)
-        text += _question(names[_up_to(draw, count - 1)], keys)
-    return text[: size + 1]
+    # Questions are what teaches names: most follow at once.
+    return _filled(
+        text,
+        size,
+        measure,
+        lambda: _more(hay, _heads(draw) // 2) + _question(names[_up_to(draw, count - 1)], keys),
+    )
+
+
+def _filled(text: str, size: int, measure: Callable[[str], int], more: Callable[[], str]) -> str:
+    """A text, and more of it until it is longer than `size`."""
+    length = measure(text)
+    while length <= size or measure(text) <= size:  # the parts of a text may be longer than it is
+        added = more()
+        text += added
+        length += measure(added)
+    return text
 
 
 def _question(name: str, keys: Mapping[str, str]) -> str:

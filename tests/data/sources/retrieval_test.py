@@ -7,8 +7,18 @@ import re
 import numpy as np
 import pytest
 
-from nope.data import SPLITS, DataConfig, from_section, identity, training_batches
+from nope.data import (
+    SPLITS,
+    DataConfig,
+    bpe,
+    from_section,
+    identity,
+    load_tokenizer,
+    prepare,
+    training_batches,
+)
 from nope.data.sources import Retrieval, Stdlib, of_split, retrieval
+from nope.data.sources import Text as SomeText
 from nope.data.sources.retrieval import DOCUMENTS, RECORDS
 from nope.data.sources.retrieval_records import Text, record
 from nope.data.templates import (
@@ -363,3 +373,70 @@ def test_an_unknown_haystack_is_refused_by_field(hay) -> None:
         ValueError, match=rf'^data\.haystacks is {re.escape(repr(hay))}; accepted: '
     ):
         from_section(section, SIZE)
+
+
+@pytest.fixture(scope='module')
+def pieces(tmp_path_factory) -> str:
+    """A tokenizer of 290 entries, some of several letters."""
+    folder = tmp_path_factory.mktemp('pieces')
+    (folder / 'corpus').mkdir()
+    for i in range(40):
+        text = f'{BRIEF.task}{BRIEF.filler * 9} Some other words of number {i}.'
+        (folder / 'corpus' / f'{i}.txt').write_text(text)
+    bpe.train(
+        SomeText(str(folder / 'corpus')),
+        folder / 'made',
+        vocab_size=290,
+        cache=folder / 'cache',
+        field='vocab_size',
+    )
+    return str(folder / 'made' / 'tokenizer.json')
+
+
+@pytest.mark.parametrize('needles', [1, 4])
+def test_records_of_another_tokenizer_fill_blocks_of_its_tokens(pieces, needles):
+    """Each begins with a whole prompt and its answer; most hold more text than as many bytes."""
+    source, loaded = Retrieval(SIZE, needles, tokenizer=pieces), load_tokenizer(pieces)
+    ids = source.document('train', 0)
+    assert ids.dtype == np.int32 and len(ids) == RECORDS * (SIZE + 1) - 1
+    blocks = np.append(ids, loaded.eos_id).reshape(RECORDS, SIZE + 1)
+    characters, depths = [], set()
+    for block in blocks:
+        text = loaded.decode(block[:-1])
+        assert text.startswith(BRIEF.task)
+        stated = re.findall(r'\n(?:Key|[A-Z]): (\d{5})(?=\.)', text)
+        asked = re.findall(r'\n(Key|[A-Z]): (\d{5})(?![\d.])', text)
+        assert asked and all(key in stated for _, key in asked)
+        characters.append(len(text))
+        depths.add(text.index(stated[0]))
+    assert np.mean(characters) > 1.5 * SIZE and len(depths) > 10
+
+
+def test_training_reads_a_record_a_block(pieces, few, tmp_path):
+    data = from_section({'source': 'retrieval', 'tokenizer': pieces}, SIZE)
+    assert data.sources == (Retrieval(SIZE, tokenizer=pieces),)
+    assert 'within 128 tokens' in data.sources[0].describe()
+    loaded = load_tokenizer(pieces)
+    batches = training_batches(
+        data, length=SIZE, batch_size=8, seed=0, start=0, cache=tmp_path, threads=0
+    )
+    for row in next(iter(batches)).tokens:
+        assert loaded.decode(row).startswith(BRIEF.task)
+
+
+def test_the_tokenizer_is_part_of_the_identity_unless_it_is_bytes(pieces):
+    found = Retrieval(SIZE, tokenizer=pieces).identity()
+    assert found['tokenizer'] == load_tokenizer(pieces).fingerprint
+    assert 'tokenizer' not in Retrieval(SIZE, tokenizer='bytes').identity()
+
+
+def test_what_other_tokenizers_cannot_do_is_refused(pieces, tmp_path, cache):
+    with pytest.raises(ValueError, match=r"haystacks is \('text',\); accepted with the tokenizer"):
+        Retrieval(SIZE, haystacks=('text',), tokenizer=pieces)
+    with pytest.raises(
+        ValueError, match=r'record_length is 9 tokens; a prompt without filler .* \d+'
+    ):
+        Retrieval(9, tokenizer=pieces).document('train', 0)
+    source = Retrieval(SIZE, tokenizer=pieces)
+    with pytest.raises(ValueError, match=r"'bytes'; .* is made for another tokenizer"):
+        prepare.prepare(source, 'bytes', tmp_path / 'out', cache=cache)
