@@ -19,7 +19,7 @@ from configs.shared import base, models, pieces
 
 BASE = 10_000.0
 # The pairs whose wavelength 2 pi BASE^(2j / H) is at most L, over H / 2.
-TURNING = {'quick': 3 / 8, 'small': 6 / 16, 'medium': 7 / 16, 'paper': 21 / 32}
+TURNING = {'quick': 3 / 8, 'small': 6 / 16, 'medium': 7 / 16, 'large': 16 / 32, 'paper': 21 / 32}
 
 
 def get_config(size: str = 'quick') -> ConfigDict:

@@ -13,7 +13,7 @@ from ml_collections import ConfigDict
 
 from configs.shared import models, pieces, published, retrieval
 
-TIMES = {'quick': 4.0, 'small': 4.0, 'medium': 4.0, 'paper': 2.0}
+TIMES = {'quick': 4.0, 'small': 4.0, 'medium': 4.0, 'large': 4.0, 'paper': 2.0}
 
 
 def get_config(argument: str = 'quick') -> ConfigDict:

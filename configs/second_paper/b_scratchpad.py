@@ -59,7 +59,7 @@ PAPER: Chosen = {
         *('addition', 'polynomial', 'sort_single', 'sort_multi', 'summation', 'parity', 'lego'),
     )
 }
-LIMITS = {'small': 1024, 'medium': 1024, 'paper': 1500}
+LIMITS = {'small': 1024, 'medium': 1024, 'large': 1024, 'paper': 1500}
 POLYNOMIAL_LIMIT = 2048
 
 

@@ -16,7 +16,7 @@ from configs.shared import pieces
 SEARCHED, SHOWN = 9.0, 8.0  # the paper's 18K and 16K, in multiples of L
 # Seeds of the searches' examples; quick takes two, for its time.
 _THREE = (314, 271828, 1001)
-ORDERS = {'quick': (314, 1001), 'small': _THREE, 'medium': _THREE, 'paper': _THREE}
+ORDERS = {'quick': (314, 1001), 'small': _THREE, 'medium': _THREE, 'large': _THREE, 'paper': _THREE}
 VARIANTS: dict[str, dict] = {
     'full': {},
     'no_bound': {'bound': 0.0},

@@ -1,8 +1,10 @@
-"""Sections of every config with their defaults, at four sizes.
+"""Sections of every config with their defaults, at five sizes.
 
 quick: bytes of the Python standard library, L = 64, 228k parameters; two CPU cores, minutes.
 small: the same text, L = 128, 0.9M parameters; two CPU cores, about an hour, or one GPU.
 medium: the same text, L = 256, 4.9M parameters; hours of two CPU cores, or one GPU.
+large: 688 English books in 8,192 subwords, L = 512, 33M parameters; one GPU, minutes a model, or a
+    day of two CPU cores. configs/books says how to make the books and their tokenizer.
 paper: TinyLlama 1.1B on SlimPajama and Starcoder, L = 2048; a TPU pod or a GPU cluster. Put
     token shards (nope prepare) and the Llama-2 tokenizer where `data` points.
 
@@ -16,7 +18,7 @@ from ml_collections.config_dict import placeholder
 from configs.shared import data, models
 
 AXES = ('data', 'fsdp', 'tensor', 'context')  # of a mesh of devices
-SIZES = ('quick', 'small', 'medium', 'paper')
+SIZES = ('quick', 'small', 'medium', 'large', 'paper')
 
 
 def check_size(name: str, size: str) -> None:
@@ -47,6 +49,7 @@ def experiment(name: str, size: str) -> ConfigDict:
             'exports': {},
             'figure': {'kind': ''},
         }
+        | ({'recipe': data.RECIPE} if size == 'large' else {})
     )
 
 
@@ -95,6 +98,14 @@ def _train(size: str) -> dict:
                 'steps': 3000,
                 'learning_rate': 1.5e-3,
                 'warmup_steps': 100,
+            },
+            'large': small_scale
+            | {
+                'length': 512,
+                'batch_size': 32,
+                'steps': 8000,
+                'learning_rate': 1e-3,
+                'warmup_steps': 200,
             },
             'paper': {
                 'length': 2048,
@@ -175,7 +186,7 @@ def _evaluation(size: str) -> dict:
     as the paper's 1,000 blocks of the validation split are, or the 'ends' of documents of
     `shortest` tokens or more and fewer than `longest` (None: of any number)."""
     windows = 1000 if size == 'paper' else 1024
-    batch_tokens = {'quick': 2048, 'small': 4096, 'medium': 8192, 'paper': 16384}[size]
+    of_size = {'quick': 2048, 'small': 4096, 'medium': 8192, 'large': 32_768, 'paper': 16384}
     return {
         'windows': windows,
         'split': 'test',
@@ -183,7 +194,7 @@ def _evaluation(size: str) -> dict:
         'shortest': placeholder(int),
         'longest': placeholder(int),
         'seed': 0,
-        'batch_tokens': batch_tokens,
+        'batch_tokens': of_size[size],
     }
 
 

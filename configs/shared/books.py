@@ -11,18 +11,13 @@ haystack 'text') would still hide them in the standard library.
 
 from ml_collections import ConfigDict
 
-from configs.shared import base
+from configs.shared import data
 
 NAME = 'books'
-FOLDER = 'data/books'
-RECIPE = (  # said where the folder is missing
-    'accepted: a folder of JSON lines, made as configs/books/README.md says, by the name '
-    f'{FOLDER} or with --config.data.source=jsonl:FOLDER'
-)
-SIZES = tuple(size for size in base.SIZES if size != 'paper')  # those of the default text
+SIZES = ('quick', 'small', 'medium')  # those of the default text
 
 
-def put(config: ConfigDict, folder: str = FOLDER) -> None:
+def put(config: ConfigDict, folder: str = data.BOOKS) -> None:
     """Puts the books in the place of the standard library."""
     source = f'jsonl:{folder}'
     if config.data.mixture:
@@ -30,7 +25,7 @@ def put(config: ConfigDict, folder: str = FOLDER) -> None:
         config.data.mixture = tuple((source if s == 'stdlib' else s, w) for s, w in mixture)
     else:
         config.data.source = source
-    config.recipe = RECIPE
+    config.recipe = data.RECIPE
 
 
 def also(get_config):
@@ -47,7 +42,7 @@ def also(get_config):
                 f'{config.name}: {",".join(more)!r} is unknown; accepted after the size: '
                 f'{NAME}, {NAME}=FOLDER'
             )
-        put(config, folder or FOLDER)
+        put(config, folder or data.BOOKS)
         suffix = '' if size == 'quick' else f'_{size}'
         config.name = f'{config.name.removesuffix(suffix)}_{NAME}{suffix}'
         return config

@@ -7,7 +7,7 @@ mixture: a tuple of (source, weight) in place of `source`.
 field: the column of the text (tfds, jsonl, parquet).
 leave_out: (field, value) pairs; such lines are no documents (jsonl).
 max_line_bytes: the most that a line or a value may have, unpacked (jsonl, parquet).
-record_length: tokens of a record (retrieval); None for the training length of the run that reads it.
+record_length: tokens of a record (retrieval); None for the training length of its run.
 needles: most keys that a record states; several have names (retrieval).
 haystacks: texts that keys are hidden in, each as likely: 'filler', or 'text', the standard library.
 documents: 'joined' to one text, or 'apart': attention and positions begin anew with each.
@@ -16,6 +16,13 @@ bos: BOS in place of the first token of every training sequence and evaluation w
 """
 
 from ml_collections import config_dict
+
+BOOKS = 'data/books'
+TOKENIZER = 'data/books_tokenizer/tokenizer.json'
+RECIPE = (  # said where the folder is missing
+    'accepted: a folder of JSON lines, made as configs/books/README.md says, by the name '
+    f'{BOOKS} or with --config.data.source=jsonl:FOLDER'
+)
 
 
 def at(size: str) -> dict:
@@ -34,6 +41,8 @@ def at(size: str) -> dict:
         'documents': 'joined',
         'bos': False,
     }
+    if size == 'large':
+        section |= {'source': f'jsonl:{BOOKS}', 'tokenizer': TOKENIZER}
     if size == 'paper':
         section['mixture'] = (
             ('shards:shards/slimpajama', 0.693584),

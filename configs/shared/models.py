@@ -20,6 +20,14 @@ _SHAPES: dict[str, dict] = {
         'mlp_width': 688,
         'dtype': 'bfloat16',  # a GPU's tensor cores; a CPU takes as long as in float32
     },
+    'large': {
+        'layers': 8,
+        'width': 512,
+        'heads': 8,
+        'kv_heads': 8,
+        'mlp_width': 1376,
+        'dtype': 'bfloat16',
+    },
     'paper': {
         'layers': 22,
         'width': 2048,

@@ -11,7 +11,7 @@ from ml_collections import ConfigDict
 
 from configs.shared import base, models, pieces, text
 
-LENGTHS = {'quick': 128, 'small': 256, 'medium': 256}
+LENGTHS = {'quick': 128, 'small': 256, 'medium': 256, 'large': 512}
 
 
 def experiment(name: str, size: str) -> ConfigDict:
@@ -19,9 +19,10 @@ def experiment(name: str, size: str) -> ConfigDict:
     if size != 'paper':
         length = LENGTHS[size]
         config.train.length = length
-        config.train.steps = {'quick': 1200, 'small': 2400, 'medium': 2400}[size]
-        config.data.mixture = (('stdlib', 0.5), ('retrieval', 0.5))
-        config.evaluation.batch_tokens = 8192
+        config.train.steps = {'quick': 1200, 'small': 2400, 'medium': 2400, 'large': 4000}[size]
+        config.data.mixture = ((config.data.source, 0.5), ('retrieval', 0.5))
+        config.data.source = 'stdlib'  # the default, beside which a mixture may stand
+        config.evaluation.batch_tokens = 32_768 if size == 'large' else 8192
         config.grid.windows = 64
     return config
 

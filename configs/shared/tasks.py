@@ -52,19 +52,21 @@ _SHAPES: dict[str, dict] = {
     'quick': {'layers': 4, 'width': 64, 'heads': 4, 'mlp_width': 168},
     'small': {'layers': 4, 'width': 96, 'heads': 4, 'mlp_width': 384},
     'medium': {'layers': 8, 'width': 256, 'heads': 8, 'mlp_width': 1024},
+    'large': {'layers': 8, 'width': 512, 'heads': 8, 'mlp_width': 2048},
     'paper': {'layers': 12, 'width': 768, 'heads': 12, 'mlp_width': 3072},
 }
 # One for all tasks, so that they share their programs; at quick each task has its own.
-_VOCABULARY = {'small': 1200, 'medium': 1200, 'paper': 32_100}
+_VOCABULARY = {'small': 1200, 'medium': 1200, 'large': 1200, 'paper': 32_100}
 # Training: steps, learning rate, share of the steps that warm up.
 _TRAIN = {
     'quick': (400, 1e-3, 0.06),
     'small': (2500, 1e-3, 0.06),
     'medium': (20_000, 1e-4, 0.06),
+    'large': (40_000, 1e-4, 0.06),
     'paper': (40_000, 3e-5, 0.06),
 }
 # Steps between two validations; at paper size as released, and as often elsewhere.
-_VALIDATE = {'small': 250, 'medium': 1000, 'paper': 2000}
+_VALIDATE = {'small': 250, 'medium': 1000, 'large': 1000, 'paper': 2000}
 
 
 def seeds(argument: str, quick: tuple[int, ...] = (0, 1, 2)) -> tuple[int, ...]:

@@ -9,6 +9,8 @@ test.jsonl (or test.jsonl.zst).
 from ml_collections import ConfigDict
 from ml_collections.config_dict import placeholder
 
+from configs.shared import data
+
 
 def add(config: ConfigDict, size: str) -> ConfigDict:
     """Adds the sections at a size; returns the config.
@@ -21,7 +23,13 @@ def add(config: ConfigDict, size: str) -> ConfigDict:
     # stride: tokens scored in a window, None for L / 8 (256 of 2,048). budget: at each length.
     # published: as in the paper, BOS is before a document and not in every window, and each length
     # scores other tokens; False: every window has BOS, and every length scores the same tokens.
-    budget = {'quick': 8192, 'small': 16_384, 'medium': 32_768, 'paper': 2**21}[size]
+    budget = {
+        'quick': 8192,
+        'small': 16_384,
+        'medium': 32_768,
+        'large': 131_072,
+        'paper': 2**21,
+    }[size]
     config.perplexity = {
         'stride': placeholder(int),
         'budget': budget,
@@ -85,7 +93,11 @@ def longbench(config: ConfigDict, size: str, window: float) -> dict:
 
 def corpora(config: ConfigDict) -> tuple[dict, ...]:
     """The corpora as tables show them."""
-    papers = {'pg19': ('PG19', 'pg19'), 'proof_pile': ('proof-pile', 'proof_pile')}
+    papers = {
+        'pg19': ('PG19', 'pg19'),
+        'proof_pile': ('proof-pile', 'proof_pile'),
+        'books': ('books', 'pg19'),
+    }
     shown = []
     for key in config.corpora:
         label, paper = papers.get(key, ('standard library', 'pg19'))
@@ -94,6 +106,8 @@ def corpora(config: ConfigDict) -> tuple[dict, ...]:
 
 
 def _corpora(size: str) -> dict:
+    if size == 'large':
+        return {'books': {'source': f'jsonl:{data.BOOKS}', 'field': 'text', 'split': 'test'}}
     if size != 'paper':
         return {'stdlib': {'source': 'stdlib', 'field': 'text', 'split': 'test'}}
     return {

@@ -15,7 +15,7 @@ from ml_collections import ConfigDict
 from configs.shared import models, splits
 
 TIMES = (16.0, 32.0, 64.0)
-SEEDS = {'quick': 8, 'small': 3, 'medium': 3, 'paper': 3}
+SEEDS = {'quick': 8, 'small': 3, 'medium': 3, 'large': 3, 'paper': 3}
 
 
 def get_config(size: str = 'quick') -> ConfigDict:

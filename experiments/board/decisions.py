@@ -17,7 +17,7 @@ from experiments.figures.look import natural
 
 DISAGREE = 'figures disagree'
 # In the order in which sizes are shown.
-SIZES = ('quick', 'small', 'medium', 'paper')
+SIZES = ('quick', 'small', 'medium', 'large', 'paper')
 RELEASED = 'released'  # shown behind these: published models, which the user gives
 
 
@@ -118,7 +118,8 @@ def standings(summaries: Collection[Summary]) -> tuple[Standing, ...]:
     for s in ordered:
         for c in (c for c in s.claims if c.verdict != NOT_MEASURED):
             decision = Decision(s.size, s.figure, s.seeds, c.verdict, c.numbers, c.statement, s)
-            text = config_files.parted(s.figure)[1]
+            named, read = config_files.parted(s.figure)[1], config_files.text_of(s.figure, s.size)
+            text = read if read in config_files.TEXTS else named
             found.setdefault((c.id, text), []).append(decision)
     made = []
     for claim in numbered:

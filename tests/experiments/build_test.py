@@ -34,13 +34,14 @@ CONFIGS = sorted(
 EVERY = sorted(p.stem for p in FOLDER.glob('*/*.py') if 'def get_config(size:' in p.read_text())
 # Whose models are trained to retrieve at the smaller sizes.
 RETRIEVAL = {'fig6', 'fig8', 'fig9', 'table4'}
-ENDS, BETWEEN = ('quick', 'paper'), ('small', 'medium')
+ENDS, BETWEEN = ('quick', 'paper'), ('small', 'medium', 'large')
 
 
 def config_of(name: str, size: str = 'quick'):
     config = config_files.module(name).get_config(size)
-    if size.startswith('paper'):  # the paper's data and tokenizer are not part of the project
+    if size.startswith(('paper', 'large')):  # their data and tokenizer are not in the project
         config.data.mixture = ()
+        config.data.source = 'stdlib'
         config.data.tokenizer = 'bytes'
         if 'task' in config:
             config.task.tokenizer = 'words'
@@ -87,6 +88,16 @@ def test_config_builds_and_its_models_have_shapes(name, size):
         assert lam[:2] == (model.layers, model.heads)
         if size == 'paper' and name in CONFIGS:
             assert count == 1_100_048_384
+
+
+def test_the_models_of_a_size_have_its_parameters() -> None:
+    """As configs/README.md has them."""
+    found = {}
+    for size in ('quick', 'small', 'medium', 'large'):
+        config = config_of('fig1', size)
+        config.model.vocab_size = 8192 if size == 'large' else None
+        found[size] = shapes_of(build(config).evals['nope'].run.model)[0]
+    assert found == {'quick': 228_160, 'small': 857_728, 'medium': 4_878_592, 'large': 33_694_208}
 
 
 def without_type(config: ConfigDict, path: str = '') -> list[str]:

@@ -92,6 +92,15 @@ def test_two_texts_stand_beside_each_other_and_never_in_one_verdict():
     assert stated == [('Python', HOLDS), ('books', FAILS)]
 
 
+def test_a_size_on_another_text_stands_with_that_text():
+    made = [summary(**THREE), summary(size='large', verdict=FAILS)]
+    found = [s for s in board.standings(made) if s.claim.id == 'parity']
+    assert [(s.text, s.verdict('quick'), s.verdict('large')) for s in found] == [
+        ('', HOLDS, NOT),
+        ('books', NOT, FAILS),
+    ]
+
+
 def test_another_text_is_shown_by_the_figure_of_the_first_where_it_has_one():
     """Numbers of two texts stand in one column and are of one measure."""
     made = [summary('fig2', size=size) for size in ('quick', 'small')]
