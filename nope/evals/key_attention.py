@@ -25,6 +25,22 @@ AXES = ('length', 'layer', 'head')
 LEAST = float(np.finfo(np.float32).tiny)
 
 
+IN_NATS = ('range', 'margin', 'margin_spread')
+
+
+class Look(NamedTuple):
+    """Weights of one query by layer and head, [L, N]: summed over the key, the first token and the
+    latest, and the largest; the range of the logits, ln(largest / smallest), and the margin of the
+    key, ln(largest on it / largest elsewhere)."""
+
+    key: np.ndarray
+    first: np.ndarray
+    latest: np.ndarray
+    largest: np.ndarray
+    range: np.ndarray
+    margin: np.ndarray
+
+
 class Asked(NamedTuple):
     """A prompt read up to the query that must find the key.
 
@@ -83,9 +99,9 @@ def run(
     the largest weight of one token. range: the largest difference of two logits of a query, in
     nats, over the prompts; at most 87. margin: mean of the largest logit on the key less the
     largest elsewhere, in nats; margin_spread: its standard deviation over prompts; margin_by_depth:
-    share of its variance between depths, which content alone would leave at 0. multiplier:
-    of the query's logits. keys [length]: the fewest tokens that a query sees. A law that follows
-    the length takes the tokens read.
+    share of its variance between depths; chance alone gives (depths - 1) / (prompts - 1).
+    multiplier: of the query's logits. keys [length]: the fewest tokens that a query sees. A law
+    that follows the length takes the tokens read.
 
     batch_tokens: read at once on each part of the mesh. ValueError as
     `attention_rows.check_fits`, and for weights that are NaN.
@@ -93,25 +109,29 @@ def run(
     sequences = [prompt.tokens for prompt in prompts]
     attention_rows.check_fits(config, sequences)
     lengths = sorted({prompt.length for prompt in prompts})
-    seen: dict[int, list[np.ndarray]] = {length: [] for length in lengths}
+    found: dict[int, Look] = {}  # prompts are read in the order of their lengths
     budget = min(BUDGET, batch_tokens * config.layers * config.heads)
     how: dict[str, Any] = {'mesh': mesh, 'queries': 1, 'budget': budget, 'progress': progress}
     with sharding.use(mesh):
         for rows in attention_rows.over([Model(config, variables)], sequences, **how):
             weights_LBNT = np.asarray(sharding.fetch(rows.weights[0]))[:, :, :, 0]
             for b, i in enumerate(rows.members):
-                found = looks(weights_LBNT[:, b].astype(np.float64), prompts[i].key_K, span)
-                seen[prompts[i].length].append(found)
-    if any(np.isnan(found).any() for some in seen.values() for found in some):
+                weights_LNT = weights_LBNT[:, b].astype(np.float64)
+                found[i] = look_at(weights_LNT, prompts[i].key_K, span)
+    if any(np.isnan(values).any() for look in found.values() for values in look):
         raise ValueError(f'attention weights are NaN: {OVERFLOWS}')
-    means = np.stack([np.mean(some, axis=0) for some in seen.values()], axis=1)
-    depths = {n: np.array([p.depth for p in prompts if p.length == n]) for n in lengths}
-    by_depth = [between(np.stack(some)[:, 5], depths[n]) for n, some in seen.items()]
-    spread = [np.std(some, axis=0)[5] for some in seen.values()]
-    most = np.stack([np.max(some, axis=0) for some in seen.values()], axis=1)
+    measures: dict[str, list[np.ndarray]] = {}
+    for length in lengths:
+        of = [i for i, prompt in enumerate(prompts) if prompt.length == length]
+        looks = Look(*(np.stack([found[i][k] for i in of]) for k in range(len(Look._fields))))
+        depths_P = np.array([prompts[i].depth for i in of])
+        own = {name: getattr(looks, name).mean(axis=0) for name in Look._fields}
+        own |= {'range': looks.range.max(axis=0), 'margin_spread': looks.margin.std(axis=0)}
+        own['margin_by_depth'] = between(looks.margin, depths_P)
+        for name, values_LN in own.items():
+            measures.setdefault(name, []).append(values_LN)
     keys = np.array([min(len(p.tokens) for p in prompts if p.length == n) for n in lengths])
     multipliers = np.stack([last_multipliers(config, variables, int(n)) for n in keys])
-    measures = dict(zip(('key', 'first', 'latest', 'largest'), means[:4], strict=True))
     return Records(
         attributes={
             'evaluation': 'key_attention',
@@ -120,11 +140,10 @@ def run(
             'n_heads': config.heads,
         },
         measures={
-            **{name: Measure(values, AXES, 'share') for name, values in measures.items()},
-            'range': Measure(most[4], AXES, 'nats'),
-            'margin': Measure(means[5], AXES, 'nats'),
-            'margin_spread': Measure(np.stack(spread), AXES, 'nats'),
-            'margin_by_depth': Measure(np.stack(by_depth), AXES, 'share'),
+            **{
+                name: Measure(np.stack(values), AXES, 'nats' if name in IN_NATS else 'share')
+                for name, values in measures.items()
+            },
             'multiplier': Measure(multipliers, AXES, '1/sqrt(head_dim)'),
             'keys': Measure(keys, ('length',), 'tokens'),
         },
@@ -132,24 +151,23 @@ def run(
     )
 
 
-def looks(weights_LNT: np.ndarray, key_K: np.ndarray, span: int) -> np.ndarray:
-    """Weights of one query that sees all T tokens, summed up: [6, L, N], of the key, the first
-    token and the latest, the largest, the range of the logits, ln(largest / smallest), and the
-    margin of the key, ln(largest on it / largest elsewhere)."""
+def look_at(weights_LNT: np.ndarray, key_K: np.ndarray, span: int) -> Look:
+    """What one query that sees all T tokens does, from its weights."""
     T = weights_LNT.shape[-1]
     largest, smallest = weights_LNT.max(axis=-1), weights_LNT.min(axis=-1)
     parts = np.full(T, -1)
     parts[max(T - span, 0) :] = 2
     parts[0] = 1
     parts[key_K] = 0
-    shares = [weights_LNT[..., parts == part].sum(axis=-1) for part in range(3)]
+    key, first, latest = (weights_LNT[..., parts == part].sum(axis=-1) for part in range(3))
     top = [weights_LNT[..., some].max(axis=-1) for some in (parts == 0, parts != 0)]
     margin = np.log(np.maximum(top[0], LEAST) / np.maximum(top[1], LEAST))
-    return np.stack([*shares, largest, np.log(largest / np.maximum(smallest, LEAST)), margin])
+    spread = np.log(largest / np.maximum(smallest, LEAST))
+    return Look(key, first, latest, largest, spread, margin)
 
 
 def between(values_PLN: np.ndarray, depths_P: np.ndarray) -> np.ndarray:
-    """Share [L, N] of the variance over prompts that lies between depths; 0 where there is none."""
+    """Share [L, N] of the variance over prompts that lies between depths; 0 without any."""
     means_PLN = np.empty_like(values_PLN)
     for depth in np.unique(depths_P):
         means_PLN[depths_P == depth] = values_PLN[depths_P == depth].mean(axis=0)

@@ -79,13 +79,29 @@ def test_no_weight_exceeds_the_bound_of_the_range_of_its_logits() -> None:
     logits_LNT[0, 0, 7] = 2.0
     weights_LNT = np.exp(logits_LNT)
     weights_LNT /= weights_LNT.sum(axis=-1, keepdims=True)
-    *_, largest, span, margin = key_attention.looks(weights_LNT, np.array([7]), SPAN)
+    *_, largest, span, margin = key_attention.look_at(weights_LNT, np.array([7]), SPAN)
     np.testing.assert_allclose(span, np.ptp(logits_LNT, axis=-1))
     bound = np.exp(span) / (39 + np.exp(span))
     assert largest[0, 0] == pytest.approx(bound[0, 0])
     assert (largest.reshape(-1)[1:] < bound.reshape(-1)[1:]).all()
     others = np.delete(logits_LNT, 7, axis=-1).max(axis=-1)
     np.testing.assert_allclose(margin, logits_LNT[..., 7] - others)
+
+
+def test_depths_stay_with_their_prompts_where_token_lengths_differ() -> None:
+    """Prompts are read by their length; longer ones come first here."""
+    prompts = [
+        prompt._replace(tokens=np.append(prompt.tokens[:1].repeat(1 + i % 3), prompt.tokens))
+        for i, prompt in enumerate(key_attention.asked(PLAN))
+    ]
+    how: dict[str, Any] = {'span': SPAN, 'mesh': tiny.mesh(), 'batch_tokens': 256}
+    found = key_attention.run(MODEL, VARIABLES, prompts, **how)
+    alone = [key_attention.run(MODEL, VARIABLES, [one], **how)['margin'][0] for one in prompts]
+    for i, length in enumerate(LENGTHS):
+        own = [k for k, prompt in enumerate(prompts) if prompt.length == length]
+        depths = np.array([prompts[k].depth for k in own])
+        expected = key_attention.between(np.stack([alone[k] for k in own]), depths)
+        np.testing.assert_allclose(found['margin_by_depth'][i], expected, rtol=1e-4)
 
 
 def test_the_margin_spreads_over_prompts_and_between_depths() -> None:
@@ -102,7 +118,7 @@ def test_parts_overlap_nowhere() -> None:
     for key, span, parts in (
         ([3], 2, (0.4, 0.1, 0.3)), ([0, 1], 4, (0.3, 0, 0.7)), ([1], 9, (0.2, 0.1, 0.7))
     ):  # fmt: skip
-        found = key_attention.looks(weights_LNT, np.array(key), span)[:3, 0, 0]
+        found = np.array(key_attention.look_at(weights_LNT, np.array(key), span))[:3, 0, 0]
         np.testing.assert_allclose(found, parts)
 
 
