@@ -25,17 +25,12 @@ SEARCHED = (2.0, 4.0, 8.0)  # lengths of the searches of a lambda that follows t
 FORGET = {'kind': 'forget'}
 # Two local heads of four have the slopes 1/4 and 1/16.
 HALF_ALIBI = {'kind': 'alibi', 'max_exponent': 4.0}
-# NAPE: half ALiBi with slopes 1 / h, half NoPE under s_h ln i, s trained from 1 (ASEntmax's code).
+# NAPE: half ALiBi with slopes 1 / h, half NoPE, here under s_h ln i, trained from s = 1: one of
+# the laws of ASEntmax's code.
 HALF_NAPE = {'kind': 'alibi', 'harmonic': True}
 NAPE_LAW = {'law': 'scalable_softmax', 'coefficient': 1.0, 'trained': True}
-# HypeNet's ln(i + a) / ln a: one a for the model, searched from e^3 at 8 L, never below e.
-HYPENET: dict = {
-    'law': 'searched_offset',
-    'times': (8.0,),
-    'tied': True,
-    'start': 3.0,
-    'bound': 1.0,
-}
+# HypeNet's ln(i + a) / ln a: one a for the model, searched from e^3 + 1 at 8 L.
+HYPENET: dict = {'law': 'searched_offset', 'times': (8.0,), 'tied': True, 'start': 3.0}
 # Name of a run -> label, encoding.
 WHOLE: dict[str, tuple[str, dict]] = {
     'nope': ('NoPE', models.NOPE),
@@ -114,7 +109,7 @@ def add_split(config: ConfigDict, name: str, position: dict) -> str:
 
 
 def add_nape(config: ConfigDict, name: str = 'nape', weights: str = 'softmax') -> str:
-    """A model of ASEntmax's heads, pre-trained with its law; returns its name."""
+    """A model of NAPE's heads, pre-trained under NAPE_LAW; returns its name."""
     config.runs[name] = {
         'init': placeholder(str),
         'model': {'position': split(HALF_NAPE), 'lam_layers': 'nope', 'weights': weights},

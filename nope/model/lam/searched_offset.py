@@ -7,14 +7,13 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 
-from nope.model.lam.base import Coefficient, Coefficients, Law
-from nope.runtime.errors import FieldError
+from nope.model.lam.base import Coefficients, Law
 
 
 @dataclasses.dataclass(frozen=True)
 class SearchedOffset(Law):
-    """p_h(i) = ln(a_h + i) / ln a_h; the coefficient is ln a_h, above 0. i counts the keys that a
-    query sees (HypeNet's code counts from 0).
+    """p_h(i) = ln(a_h + i) / ln a_h; the coefficient is ln(a_h - 1), any number. i counts the keys
+    that a query sees (HypeNet's code counts from 0).
 
     HypeNet (arXiv 2601.22156) fits one a for a model, after training, and uses it in the layers
     without position; 500 of its model of 2 billion parameters is published here. `LogOffset` is
@@ -22,17 +21,13 @@ class SearchedOffset(Law):
     """
 
     neutral = None
-    published = 6.2146081  # ln 500
+    published = 6.2126061  # ln 499
     follows_position = True
 
     def multiplier(self, c: Coefficients, at: int | jax.Array) -> jax.Array:
-        share = jnp.asarray(at, jnp.float32) * jnp.exp(-c[0])
-        return 1.0 + jnp.log1p(share) / c[0]  # ln(a + i) = ln a + ln(1 + i / a)
-
-    def check_start(self, start: Coefficient) -> None:
-        super().check_start(start)
-        if isinstance(start, tuple) or start <= 0:
-            raise FieldError('start', start, 'it is ln a, one number above 0')
+        log_offset = jax.nn.softplus(c[0])  # ln a, above 0
+        share = jnp.asarray(at, jnp.float32) * jnp.exp(-log_offset)
+        return 1.0 + jnp.log1p(share) / log_offset  # ln(a + i) = ln a + ln(1 + i / a)
 
     def describe(self) -> str:
         return 'searched offset'

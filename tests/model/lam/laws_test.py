@@ -50,7 +50,7 @@ def multipliers(law: Law, coefficient: lam.Coefficient, at: Sequence[int]) -> np
         (LogRatioPosition(2048), None, [1, *DOUBLED[1:]], [1, 1, 12 / 11, 13 / 11, 14 / 11]),
         (LogOffset(1024), None, [1, 512, 8192], np.log([363, 874, 8554]) / np.log(362)),
         (SearchedOffset(), None, [1, 512, 8192], np.log([501, 1012, 8692]) / np.log(500)),
-        (SearchedOffset(), np.log(362), [512, 8192], np.log([874, 8554]) / np.log(362)),
+        (SearchedOffset(), np.log(361), [512, 8192], np.log([874, 8554]) / np.log(362)),
         (Power(2048), None, [1, 2048, 16384], np.array([2049 / 2048, 2, 9]) ** 0.1),
         (LogRatio(512), None, [1, 512, 1024, 4096], [1, 1, 10 / 9, 12 / 9]),
         (LogRatio(512, inside=True), None, [1, 16, 512, 1024], [0, 4 / 9, 1, 10 / 9]),
