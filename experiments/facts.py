@@ -78,6 +78,7 @@ def describe_lam(run: Source, multiplier: float | None, neutral: bool) -> dict[s
         own = f'{run.law.describe()}, coefficient {_stated(run.coefficient)}'
     if isinstance(run, RunSpec) and run.searches:
         by = '' if run.train.optimizer.entropy_length is None else ', by entropy'
+        by += ', one coefficient for all heads' if run.train.optimizer.tied else ''
         own = f'{run.model.lam.describe()} at {run.train.block}{by}'
         if run.init is not None and run.data != run.init.data:
             own += f', on {data.describe(run.data)}'

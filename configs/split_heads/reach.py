@@ -4,8 +4,9 @@
 
 Eight trainings of every method, which differ in their seeds: half forget gates, half NoPE; half
 RoPE in a window of L / 4, half NoPE; NAPE, half ALiBi, half NoPE under a law trained in. They are
-asked for one key as trained and with 1 + a ln(n / L), one a for every NoPE head, searched up to
-8 L. Models are those of split_seeds.
+asked for one key as trained and with 1 + a ln(n / L), an a for each NoPE head, searched up to 8 L.
+Of NAPE that multiplies its own law, and a is not bounded. Models are those of split_seeds and
+split_window.
 
 Quick: 24 trainings of six minutes of one core. Not run.
 """

@@ -3,8 +3,8 @@
     nope run reach_cures:quick --workdir=work/quick
 
 Half RoPE windows, half NoPE, as in reach, of which some trainings repeat no key at 64 L. Each cure
-changes one thing, for the same eight seeds: attention sinks; a penalty on the entropy of the NoPE
-heads; a learning rate that falls from the first step on; a quarter of the heads local in place of
+changes one thing, for the same seeds: attention sinks; a penalty on the entropy of the NoPE
+heads; a learning rate that falls from the warm-up on; a quarter of the heads local in place of
 half, so that more may find keys; records of up to eight keys in place of four. All are asked
 as trained and with 1 + a ln(n / L), as there.
 
@@ -14,7 +14,7 @@ Quick: 40 trainings of six minutes of one core after reach in one work folder. N
 from ml_collections import ConfigDict
 from ml_collections.config_dict import placeholder
 
-from configs.shared import models, splits
+from configs.shared import models, pieces, splits
 from configs.split_heads import reach
 
 PENALTY = 0.01
@@ -30,10 +30,12 @@ def get_config(size: str = 'quick') -> ConfigDict:
     cures: dict[str, tuple[str, dict]] = {
         'sinks': ('sinks', {'model': {'sinks': True}}),
         'penalty': (f'entropy penalty {PENALTY}', {'train': {'entropy_penalty': PENALTY}}),
-        'decay': ('longer decay', {'train': {'tail_share': 1.0}}),
+        'decay': ('longer decay', {'train': {'schedule': 'linear_tail', 'tail_share': 1.0}}),
         'quarter': ('a quarter local', {'model': {'position': quarter}}),
         'eight': ('up to eight keys', {'data': {'needles': 8}}),
     }
+    if pieces.is_paper(config):  # which trains on no records and has a schedule of its own
+        del cures['eight'], cures['decay']
     for name, (label, changes) in cures.items():
         model = {'position': position, 'lam_layers': 'nope', **changes.get('model', {})}
         config.runs[name] = {**changes, 'init': placeholder(str), 'model': model}

@@ -1,10 +1,10 @@
-"""What the head that finds a key shows at L of how far its training reaches, against keys at 64 L.
+"""The head that finds a key, at L and 2 L, against how far its training reaches.
 
     nope run reach_predictors:quick --workdir=work/quick
 
-The trainings of reach. At L and 2 L the head with the most weight on the key is measured: its
-weight, the margin of its logits over prompts, how much of that lies between depths. Every second
-training chooses the best of eight candidates, by rank correlation; the others test it.
+Eight trainings of each method of reach. At L and 2 L the head with the most weight on the key is
+measured: its weight, the margin of its logits over prompts, how much of that lies between depths.
+Every second training chooses the best of eight candidates, by rank correlation; the others test it.
 
 Quick: one core, 20 minutes after reach in one work folder. Not run.
 """
@@ -14,12 +14,13 @@ from ml_collections import ConfigDict
 from configs.shared import splits
 from configs.split_heads import reach
 
+SEEDS = 8
 TESTS = 10  # prompts of each length and depth
 
 
 def get_config(size: str = 'quick') -> ConfigDict:
     config = splits.experiment('reach_predictors', size)
-    config.seeds = tuple(range(reach.SEEDS[size]))
+    config.seeds = tuple(range(SEEDS))
     points = []
     for run, label in reach.add_methods(config).items():
         look = {'kind': 'key_attention', 'run': run, 'lengths': (1.0, 2.0)}

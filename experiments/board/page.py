@@ -34,6 +34,7 @@ HEADLINES = ('parity', 'headscale_beats_uniform', 'nope_ranks_first', 'keeps_los
 # Of configs that put the same claims of split heads to other models or prompts: which.
 ASKED: Mapping[str, str] = {
     'frontier': 'with lambda',
+    'reach': 'as trained',
     'split_passkey': 'with lambda',
     'split_seeds': 'as trained',
     'split_text': 'as trained, in real text',

@@ -25,7 +25,7 @@ from nope.data import bpe
 def main(arguments: list[str] | None = None) -> None:
     parser = _parser()
     options = parser.parse_args(arguments)
-    with flags.ending(ValueError, OSError, stopped='stopped; nothing was written'):
+    with flags.ending(ValueError, OSError, stopped='stopped; no tokenizer was written'):
         flags.check_folder(options.out, f'--out={options.out}')
         with tempfile.TemporaryDirectory() as scratch:
             made = bpe.train(

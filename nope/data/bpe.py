@@ -35,8 +35,9 @@ def train(
     if vocab_size < LEAST:
         raise ValueError(f'{field}={vocab_size}; accepted: {LEAST} or more, a token for each byte')
     path = out / 'tokenizer.json'
-    if path.exists():
-        raise ValueError(f'{path} is there already: choose another folder, or remove it')
+    for found in (path, path.with_name('tokenizer_config.json'), path.with_name('tokenizer.model')):
+        if found.exists():
+            raise ValueError(f'{found} is there already: choose another folder, or remove it')
     source.check_outside(out)
     library = Library(models.BPE())
     digits = pre_tokenizers.Digits(individual_digits=True)
@@ -52,8 +53,8 @@ def train(
     library.train_from_iterator(_texts(source.list_parts(cache)), trainer)
     if library.get_vocab_size() < vocab_size:
         raise ValueError(
-            f'{field}={vocab_size}; the corpus, {source.describe()}, has '
-            f'{library.get_vocab_size()} entries'
+            f'{field}={vocab_size}; accepted: up to {library.get_vocab_size()}, which is all that '
+            f'the corpus has, {source.describe()}'
         )
     out.mkdir(parents=True, exist_ok=True)
     about = {
@@ -69,7 +70,7 @@ def train(
 
 def _texts(parts: Sequence[CorpusPart]) -> Iterator[str]:
     total = sum(part.size for part in parts)
-    with progress.bar(total=total, desc='words', unit='B', unit_scale=True) as bar:
+    with progress.bar(total=total, desc='counting words', unit='B', unit_scale=True) as bar:
         for part in parts:
             for split, text in part.documents():
                 if split == SPLITS[0] and not isinstance(text, np.ndarray):

@@ -17,7 +17,7 @@ from nope.variables import Variables, lam_of, with_uniform_lam
 def check_foldable(model: ModelConfig, length: int | None) -> None:
     """Raises ValueError where lambda cannot be part of the query weights."""
     normed_L1 = model.layers_with_qk_norm[:, None]
-    acts_LN = True if model.lam_layers == 'all' else model.heads_without_position
+    acts_LN = model.heads_with_lam
     if model.qk_norm_over == 'head' and np.any(normed_L1 & acts_LN):
         raise ValueError(
             'lambda cannot be folded into the query weights of a model with QK-norm of each head: '

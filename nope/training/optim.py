@@ -45,6 +45,8 @@ class OptimizerConfig:
         is bad; None for none.
     entropy_length: L of a search whose loss is the gap between the entropies of windows and of
         their first L tokens (`nope.training.entropy`); None for the cross-entropy.
+    entropy_penalty: nats of loss for every nat of mean attention entropy of the heads without
+        position, 0 or more; where weights train.
     """
 
     learning_rate: float
@@ -108,8 +110,8 @@ class OptimizerConfig:
         if self.entropy_length is not None and (self.entropy_length < 1 or self.trains != 'lam'):
             rule = f'accepted: 1 or more where lam alone trains ({self.trains!r} does), or None'
             raise FieldError('entropy_length', self.entropy_length, rule)
-        if not math.isfinite(self.entropy_penalty):
-            raise FieldError('entropy_penalty', self.entropy_penalty, 'it must be finite')
+        if not 0 <= self.entropy_penalty < math.inf:
+            raise FieldError('entropy_penalty', self.entropy_penalty, 'accepted: 0 or more')
         if self.entropy_penalty and self.freezes:
             rule = f'accepted: 0 where {self.trains!r} alone trains'
             raise FieldError('entropy_penalty', self.entropy_penalty, rule)

@@ -33,8 +33,8 @@ def batch_loss(
     keys_B: jax.Array | None = None,
     penalty: float = 0.0,
 ) -> jax.Array:
-    """Weighted mean cross-entropy of the targets (nats), float32 scalar; with a penalty so many
-    times the mean attention entropy more, rows weighted as their targets.
+    """Weighted mean cross-entropy of the targets (nats), float32 scalar. `penalty` times the mean
+    attention entropy is added; there a row has the weight of its targets.
 
     batch: arrays [B, T]. Without segments attention crosses the boundaries of documents.
     total: see `nope.losses.mean_loss`. keys_B: typed keys of the rows' dropout; None for none.
@@ -65,9 +65,9 @@ def make_step(config: ModelConfig, optimizer: optim.OptimizerConfig) -> Step:
     does. A > 1 accumulates gradients over A micro-batches. Gradients are taken for what trains and
     for nothing else. Metrics are float32 scalars: loss, grad_norm (before clipping), learning_rate;
     and bad (`nope.training.guard`). The loss is the weighted mean over the batch in nats per token
-    (nats^2 with an `entropy_length`). Where all weights are 0, so are the loss and the gradients.
-    seed: uint32 scalar if the step drops (`drops`). Its masks follow the seed, the number of the
-    step and the number of a row in the whole batch.
+    (nats^2 with an `entropy_length`), with its `entropy_penalty`. Where all weights are 0, so are
+    the loss and the gradients. seed: uint32 scalar if the step drops (`drops`). Its masks follow
+    the seed, the number of the step and the number of a row in the whole batch.
     """
     if optimizer.trains == 'lam' and config.unroll is not None and config.remat == 'none':
         # No gradient of a weight needs norms and the MLP's gate: a search, a loop over layers of

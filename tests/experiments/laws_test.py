@@ -311,11 +311,6 @@ def test_what_does_not_fit_is_refused_by_its_name(entry: dict[str, Any], message
             r"start_from is 'grid'; its grid leaves LogPosition out",
         ),
         ('law', {'tied': True}, r'tied is True; it would tie the coefficients of LogPosition too'),
-        (
-            'nope',
-            {'law': 'searched_offset', 'start': 0.0},
-            r'start is 0\.0; it is ln a, one number',
-        ),
         ('law', {'objective': 'entropy'}, r"objective is 'entropy'; its target leaves LogPosition"),
     ],
 )

@@ -17,6 +17,10 @@ from experiments.figures.roles import Roles, Shape, Undecided
 SPLIT, RETROFIT, ROPE = 'split', 'retrofit', 'rope'
 # Lambda on split heads: one number a head, or one a model under several laws; and NAPE.
 PER_HEAD, ONE_NUMBER, NAPE = 'per_head', 'one_number', 'nape'
+RIVALS: Mapping[str, str] = {
+    ONE_NUMBER: 'of the same models with one number for all heads, under each law',
+    NAPE: 'of NAPE',
+}
 ROLES: Mapping[str, Shape] = {
     **dict.fromkeys((SPLIT, RETROFIT, ROPE, PER_HEAD, NAPE), Shape.ONE),
     ONE_NUMBER: Shape.SEVERAL,
@@ -76,8 +80,9 @@ def _below(claim: str, role: str) -> Rule[Points]:
 
     return Rule(
         claim,
-        f'Mean loss of windows of {multiple:g} L under one number a head, less that of each rival',
-        Every(less, Bound(BELOW, 0, 'nats'), f'loss at {multiple:g} L, one number a head less'),
+        f'Mean loss of windows of {multiple:g} L of split heads whose lambda is searched, a number '
+        f'a head, less that {RIVALS[role]}',
+        Every(less, Bound(BELOW, 0, 'nats'), f'loss at {multiple:g} L, less'),
         (PER_HEAD, role),
     )
 
@@ -91,11 +96,12 @@ def _further(claim: str, role: str) -> Rule[Points]:
 
     return Rule(
         claim,
-        f'Single keys repeated at {multiple:g} L under one number a head, less those of each rival',
+        f'Single keys repeated at {multiple:g} L by split heads whose lambda is searched, a number '
+        f'a head, less those {RIVALS[role]}',
         Every(
             more,
             Bound(ABOVE, 0),
-            f'keys at {multiple:g} L, one number a head less',
+            f'keys at {multiple:g} L, less',
             unit='points',
         ),
         (PER_HEAD, role),

@@ -50,10 +50,10 @@ CLAIMS = (
     ),
     Claim(
         'below_nape',
-        'Split heads: less loss than NAPE',
+        'Gates, searched lambda: below NAPE',
         thresholds={'nats': 0.005, 'multiple': 32},
     ),
-    Claim('further_than_nape', 'Split heads: more keys than NAPE', thresholds={'multiple': 64}),
+    Claim('further_than_nape', 'Gates, searched lambda: beyond NAPE', thresholds={'multiple': 64}),
     Claim(
         'headscale_as_full_tuning',
         'HeadScale is level with full tuning',

@@ -14,7 +14,7 @@ from experiments.figures.claims import frontier as claims
 from experiments.figures.given import FigureInput, check_count, check_differ, check_options
 from experiments.figures.look import captions, mpl, style
 from experiments.figures.look.length_axes import MARKERS
-from experiments.figures.read import key_group, length_group
+from experiments.figures.read import frontier_point, key_group, length_group
 from experiments.figures.read.by_seed import check_seeds
 from experiments.figures.read.key_group import KeyGroup
 from experiments.figures.read.length_group import Group
@@ -88,6 +88,7 @@ class ReachFigure(Figure[Sequence[Method]]):
                 searched=key_group.read(given, searched, label) if searched else None,
             )
             check_seeds(given, [method.loss, *method.groups])
+            frontier_point.check_runs(given, method.loss, method.keys)
             if method.loss.at(1) is None:
                 raise ValueError(f'figure {given.name!r}: {point["loss"]!r} lacks the length L')
             for group in method.groups:

@@ -1,4 +1,4 @@
-"""What of a training, measured at L, tells how far it reaches: candidates against keys at 64 L."""
+"""Measures of a training at L and 2 L against how far it reaches: rank correlations."""
 
 from __future__ import annotations
 
@@ -24,9 +24,11 @@ from experiments.figures.look.web import table_of
 from experiments.figures.read import key_attention, key_group
 from experiments.figures.read.by_seed import BySeed, check_seeds
 from experiments.figures.read.key_attention import AXES, KeyAttention
+from experiments.figures.read.key_group import KeyGroup
 
 POINT_KEYS = ('label', 'attention', 'keys')
 REACH = 64.0
+FEWEST = 4  # trainings of a method
 MARGINS = ('margin', 'margin_spread', 'margin_by_depth')
 CHOSEN, HELD_OUT = 'chosen on', 'held out'
 
@@ -36,7 +38,7 @@ class Look:
     """The head that finds the key, of every training of a method, S of them.
 
     attention: of all heads. at: multiple of L -> its index. finders: (layer, head) by training.
-    margins: name -> [S, n, layer, head]. reach: [S] share of keys at `times` L.
+    margins: name -> [S, n, layer, head]. far: keys of long prompts; reach: [S] share at `times` L.
     """
 
     label: str
@@ -44,6 +46,7 @@ class Look:
     at: Mapping[float, int]
     finders: Sequence[tuple[int, int]]
     margins: Mapping[str, np.ndarray]
+    far: KeyGroup
     reach: np.ndarray
 
     def of_finder(self, values_SnLN: np.ndarray, multiple: float) -> np.ndarray:
@@ -85,7 +88,7 @@ class ReachPredictorsFigure(Figure[Sequence[Look]]):
       and 2 L, and keys far beyond L, of the same trainings.
     - times: multiple of L of the reach (64).
 
-    Every second training chooses the candidate; the others test it.
+    Every second training chooses the candidate; the others test it. A method has four or more.
     """
 
     OPTIONS, NEEDED = ('points', 'times'), ('points',)
@@ -181,7 +184,7 @@ class ReachPredictorsFigure(Figure[Sequence[Look]]):
         )
 
     def caption(self, given: FigureInput, looks: Sequence[Look]) -> str:
-        first = looks[0].attention.keys
+        first = looks[0].far
         found = {k: v for k, v in correlations(looks).items() if v[0] is not None}
         best = max(found, key=lambda name: abs(found[name][0] or 0.0), default=None)
         told = (
@@ -195,12 +198,12 @@ class ReachPredictorsFigure(Figure[Sequence[Look]]):
             for look in looks
         }
         return (
-            'One dot a training: what the head with the most weight on the key at L does there, '
-            f'against the share of prompts of {times_of(given):g} L answered with exactly the key '
-            f'({first.asked}; L = {first.train_length:,}). The margin of a prompt is the largest '
-            'logit on the key less the largest elsewhere. Titles: rank correlation (Spearman), of '
-            f'ranks within each method, over every second training and over the others. {told}'
-            + captions.sources(records)
+            'One dot a training: what the head with the most weight on the key at L does there and '
+            f'at 2 L, against the share of prompts of {times_of(given):g} L answered with exactly '
+            f'the key ({first.asked}, {first.prompts} prompts; L = {first.train_length:,}). The '
+            'margin of a prompt is the largest logit on the key less the largest elsewhere. '
+            'Titles: rank correlation (Spearman), of ranks within each method, over every second '
+            f'training and over the others. {told}' + captions.sources(records)
         )
 
 
@@ -218,17 +221,12 @@ def correlations(looks: Sequence[Look]) -> dict[str, tuple[float | None, float |
     """Candidate -> rank correlation with the reach, over each half of the trainings."""
     found = {}
     for name, measure in CANDIDATES.items():
-        values = [measure(look) for look in looks]
-        chosen, held = (
-            _within(
-                [
-                    (x[h[part]], look.reach[h[part]])
-                    for x, look in zip(values, looks, strict=True)
-                    for h in [halves(x)]
-                ]
-            )
-            for part in (0, 1)
-        )
+        of_halves: tuple[list, list] = ([], [])
+        for look in looks:
+            values = measure(look)
+            for pairs, half in zip(of_halves, halves(values), strict=True):
+                pairs.append((values[half], look.reach[half]))
+        chosen, held = map(_within, of_halves)
         found[name] = chosen, held
     return found
 
@@ -259,11 +257,17 @@ def _read(given: FigureInput, point: Mapping[str, Any]) -> Look:
             f'{attention.keys.multiples.tolist()} L and {keys.multiples.tolist()} L'
         )
     found = BySeed.of(given, point['attention'])
+    if len(found.seeds) < FEWEST:
+        raise ValueError(
+            f'figure {given.name!r}: {point["label"]!r} has {len(found.seeds)} trainings; two '
+            f'halves of them need {FEWEST}'
+        )
     return Look(
         label=point['label'],
         attention=attention,
         at={m: index for m, index in at.items() if index is not None},
         finders=[heads[0] for heads in attention.finders(1)],
         margins={name: found.stacked(name) for name in MARGINS},
+        far=keys,
         reach=keys.shares[:, far],
     )

@@ -75,7 +75,7 @@ def read(given: FigureInput, chosen: Mapping[str, Any], times: float) -> Frontie
     for multiple in (1.0, times):
         _check_length(given, chosen['loss'], loss, multiple)
     for group in (g for g in asked.values() if g is not None):
-        _check_runs(given, loss, group)
+        check_runs(given, loss, group)
     if point.keys is not None:
         _check_length(given, chosen['keys'], point.keys, times)
     return point
@@ -89,7 +89,7 @@ def _check_length(given: FigureInput, name: str, group: Group | KeyGroup, multip
         )
 
 
-def _check_runs(given: FigureInput, loss: Group, keys: KeyGroup) -> None:
+def check_runs(given: FigureInput, loss: Group, keys: KeyGroup) -> None:
     """ValueError unless every seed's loss and keys are of the same run."""
     runs = [
         {

@@ -47,6 +47,9 @@ OF_TASKS = (
     *('scratchpad_bars', 'task_lambda'),
 )
 
+# Seeds that claims, and halves of the trainings, need.
+SEEDS = {**dict.fromkeys(OF_TASKS, 3), 'reach_predictors': 4}
+
 # Keys of options whose values are names of records or read by people.
 NAMING = (
     'record',
@@ -184,9 +187,8 @@ def drawn(kind: str, options: dict, said: list[dict[str, Any]], texts: dict) -> 
     records = {}
     for index, (name, evaluation) in enumerate(needs.items()):
         facts = {'train_length': LENGTH, **said[index], **texts}
-        # Random numbers of several seeds would decide nothing, so seeds have the same. Claims
-        # about tasks need several.
-        for seed in (0, 1, 2) if kind in OF_TASKS else (0,):
+        # Random numbers of several seeds would decide nothing, so seeds have the same.
+        for seed in range(SEEDS.get(kind, 1)):
             full = f'{name}seed{seed}' if name.endswith('/') else name
             records[full] = made(evaluation, index, 0, {**facts, 'seed': seed})
     output = KINDS[kind].draw(FigureInput('f', records, options))

@@ -96,6 +96,7 @@ ROLES = {
     'passkey_maps': passkey.ROLES,
     'key_curves': keys.ROLES,
     'frontier': frontier.ROLES,
+    'reach': {frontier.SPLIT: frontier.ROLES[frontier.SPLIT]},
     'head_effects': silenced.ROLES,
 }
 

@@ -78,8 +78,13 @@ def test_what_cannot_be_compared_is_refused(options, message):
         drawn(**options)
 
 
+def test_halves_need_four_trainings():
+    with pytest.raises(ValueError, match=r"'gates' has 3 trainings; two halves of them need 4"):
+        drawn(predictor_runs(3))
+
+
 def test_records_without_margins_are_refused():
-    runs = predictor_runs(2)
+    runs = predictor_runs(4)
     some = runs['gates_look/seed0']
     kept = {name: m for name, m in some.measures.items() if name != 'margin'}
     runs['gates_look/seed0'] = dataclasses.replace(some, measures=kept)

@@ -79,6 +79,13 @@ def test_trainings_of_other_seeds_are_refused():
         drawn(runs)
 
 
+def test_keys_of_another_training_are_refused():
+    runs = reach_runs(1)
+    runs['gates_keys/seed0'] = synthetic.stating(runs['gates_keys/seed0'], run_id='another')
+    with pytest.raises(ValueError, match="'gates_loss' and 'gates_keys' are of different runs"):
+        drawn(runs)
+
+
 def test_without_l_there_is_nothing_to_hold_the_keys_against():
     runs = reach_runs(1)
     runs['gates_loss/seed0'] = synthetic.stating(runs['gates_loss/seed0'], train_length=64)
