@@ -76,13 +76,13 @@ def _below(claim: str, role: str) -> Rule[Points]:
 
     def less(points: Points) -> dict[str, np.ndarray]:
         own = _loss(points[PER_HEAD], multiple)
-        return {p.label: own - _loss(p, multiple) for p in _rivals(points, role)}
+        return {f'less {p.label}': own - _loss(p, multiple) for p in _rivals(points, role)}
 
     return Rule(
         claim,
         f'Mean loss of windows of {multiple:g} L of split heads whose lambda is searched, a number '
         f'a head, less that {RIVALS[role]}',
-        Every(less, Bound(BELOW, 0, 'nats'), f'loss at {multiple:g} L, less'),
+        Every(less, Bound(BELOW, 0, 'nats'), f'loss at {multiple:g} L, a number a head'),
         (PER_HEAD, role),
     )
 
@@ -92,7 +92,8 @@ def _further(claim: str, role: str) -> Rule[Points]:
 
     def more(points: Points) -> dict[str, np.ndarray]:
         own = _share(points[PER_HEAD], multiple)
-        return {p.label: 100 * (own - _share(p, multiple)) for p in _rivals(points, role)}
+        rivals = _rivals(points, role)
+        return {f'less {p.label}': 100 * (own - _share(p, multiple)) for p in rivals}
 
     return Rule(
         claim,
@@ -101,7 +102,7 @@ def _further(claim: str, role: str) -> Rule[Points]:
         Every(
             more,
             Bound(ABOVE, 0),
-            f'keys at {multiple:g} L, less',
+            f'keys at {multiple:g} L, a number a head',
             unit='points',
         ),
         (PER_HEAD, role),
