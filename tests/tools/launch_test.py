@@ -98,6 +98,35 @@ def found_in(folder: pathlib.Path) -> dict[str, str]:
     return {'PATH': f'{folder}:/usr/bin:/bin', 'HOME': str(folder)}
 
 
+def test_the_figures_of_a_stage_run_side_by_side(tmp_path: pathlib.Path) -> None:
+    """With the seeds and flags given; a failure of one is that of the stage. Without the books
+    nothing runs."""
+    calls, script = tmp_path / 'calls', str(FOLDER / 'large_one_gpu.sh')
+    python = tmp_path / 'python'
+    stand_in(python, calls, 'case "$*" in *predictors*) exit 3 ;; esac')
+    environment = found_in(tmp_path) | {'SEEDS': '(0, 1)', 'WORKDIR': 'a b'}
+
+    def stage(*arguments: str) -> subprocess.CompletedProcess:
+        command = ['bash', script, *arguments]
+        return subprocess.run(
+            command, capture_output=True, text=True, env=environment, cwd=tmp_path
+        )
+
+    missing = stage('reach')
+    assert missing.returncode == 2 and not calls.exists()
+    assert 'there is no data/books here' in missing.stderr
+    (tmp_path / 'data' / 'books').mkdir(parents=True)
+    (tmp_path / 'data' / 'books_tokenizer').mkdir()
+    (tmp_path / 'data' / 'books_tokenizer' / 'tokenizer.json').write_text('{}')
+    assert stage('reach', '--plan').returncode == 3
+    run, seeds = ['-m', 'experiments.run'], '--config.seeds=(0, 1)'
+    assert sorted(called(calls)) == [
+        ['python', *run, f'{figure}:large', '--workdir=a b', seeds, '--plan']
+        for figure in ('reach', 'reach_predictors')
+    ]
+    assert stage('text').returncode == 0
+
+
 def test_the_scripts_run_the_command(tmp_path: pathlib.Path) -> None:
     calls = tmp_path / 'calls'
     for name in ('gcloud', 'srun', 'scontrol'):
