@@ -17,7 +17,7 @@ def caption(given: FigureInput, found: Mapping[str, Sequence[Score]], ranked: Ra
     """Caption text: panels, ties, seeds, then models, training and examples of each encoding."""
     first = next(iter(found.values()))
     count = len(first[0].seeds)
-    seeds = 'one seed' if count == 1 else f'{count} seeds, bands of one standard deviation'
+    seeds = 'one seed' if count == 1 else f'{count} seeds, bands from lowest to highest'
     lengths = '; '.join(f'{task} to L = {some[0].longest}' for task, some in found.items())
     lines = [task for task, some in found.items() if any(score.released for score in some)]
     dotted = f'Dotted ({", ".join(lines)}): {released.SOURCE}, means over three seeds. '

@@ -257,6 +257,7 @@ def test_ranks_among_other_encodings_stand_beside_no_released_ones() -> None:
     figure = given(ONE)
     alone = draw(figure)
     assert 'of the 5 encodings' in alone.caption and 'diamonds' in alone.caption
+    assert 'bands from lowest to highest' in alone.caption  # as the picture has them
     poor = {f'mine/{s}': exact_match_records(0.1, 0.5, seed=s, run_id=f'm-{s}') for s in range(3)}
     curves = [*figure.options['curves'], {'group': 'mine', 'label': 'hybrid'}]
     output = draw(with_options(with_records(figure, **poor), curves=curves))
