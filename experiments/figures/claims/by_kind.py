@@ -42,6 +42,7 @@ RULES: Mapping[str, tuple[Rule[Any], ...]] = {
     'length_curves': (*lengths.RULES, *lengths.TUNING_RULES, *laws.RULES, *code_models.RULES),
     'key_curves': keys.RULES,
     'frontier': frontier.RULES,
+    'reach': frontier.REACH,
     'head_effects': silenced.RULES,
     'encoding_ranks': encodings.RULES,
     'encoding_pairs': told.RULES,

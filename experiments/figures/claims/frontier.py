@@ -137,3 +137,5 @@ RULES: tuple[Rule[Points], ...] = (
     _below('below_nape', NAPE),
     _further('further_than_nape', NAPE),
 )
+# Of figures of keys far beyond L alone.
+REACH = tuple(rule for rule in RULES if rule.id == 'keys_far')

@@ -61,7 +61,7 @@ class ReachFigure(Figure[Sequence[Method]]):
 
     OPTIONS, NEEDED = ('points', 'times', 'roles'), ('points',)
     SHARED = ('train_length',)
-    RULES = tuple(rule for rule in claims.RULES if rule.id == 'keys_far')
+    RULES = claims.REACH
 
     def needs(self, name: str, options: Mapping[str, Any]) -> dict[str, str]:
         points = options['points']
