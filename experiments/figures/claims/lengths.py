@@ -143,8 +143,10 @@ def _near_searches(roles: Mapping[str, Any]) -> bool:
 
 
 def _one_set(roles: Groups) -> Losses:
-    """The best other curve is that with the lowest mean over seeds at each length."""
+    """The best other curve is that with the lowest mean over seeds at each length. Only beside
+    searches for one length each is log-length held against them."""
     log = roles[LOG_LENGTH]
+    roles.by_multiple(HEADSCALE)
     others = [g.loss_window for g in roles.players.values() if g is not log]
     if not others:
         raise Undecided('no other curve is drawn')

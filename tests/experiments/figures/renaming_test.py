@@ -27,6 +27,7 @@ UNDECIDED = {
         'b_attended',
         'b_encoder',
         'biases',
+        'drope',
         'emergence',
         'encodings',
         'hybrids',
@@ -38,7 +39,15 @@ UNDECIDED = {
         'reach_predictors',
         'weight_bound',
     ),
-    *('random_positions', 'ruler', 'split_local', 'split_share', 'weights', 'weights_passkey'),
+    *(
+        'random_positions',
+        'ruler',
+        'split',
+        'split_local',
+        'split_share',
+        'weights',
+        'weights_passkey',
+    ),
 }
 
 # Kinds of figure whose runs have a task; their claims are over seeds.
