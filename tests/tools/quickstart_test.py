@@ -174,5 +174,5 @@ def test_what_shells_read_has_line_feeds_in_every_clone() -> None:
     found = subprocess.run(
         ['git', 'check-attr', 'eol', *scripts], cwd=ROOT, capture_output=True, text=True
     )
-    assert len(scripts) == 6
+    assert len(scripts) == 7
     assert found.stdout.splitlines() == [f'{script}: eol: lf' for script in scripts]
