@@ -13,6 +13,7 @@ from experiments.figures.base import Figure, kind
 from experiments.figures.given import (
     MEASURES,
     FigureInput,
+    Known,
     Measures,
     check_count,
     check_differ,
@@ -110,6 +111,11 @@ class ReachPredictorsFigure(Figure[Sequence[Look]]):
             found |= {f'{point["attention"]}/': 'key_attention', f'{point["keys"]}/': 'passkey'}
         check_differ(name, 'labels of points', [point['label'] for point in points])
         return found
+
+    def check_known(self, name: str, options: Mapping[str, Any], known: Known) -> None:
+        for point in options['points']:
+            own = [record for record in known if record.startswith(f'{point["attention"]}/')]
+            _check_trainings(name, point['label'], len(own))
 
     def read(self, given: FigureInput) -> list[Look]:
         return [_read(given, point) for point in given.options['points']]
@@ -245,6 +251,13 @@ def _said(value: float | None) -> str:
     return 'none' if value is None else f'{value:.2f}'
 
 
+def _check_trainings(figure: str, label: str, count: int) -> None:
+    if count < FEWEST:
+        raise ValueError(
+            f'figure {figure!r}: {label!r} has {count} trainings; two halves of them need {FEWEST}'
+        )
+
+
 def _read(given: FigureInput, point: Mapping[str, Any]) -> Look:
     attention = key_attention.read(given, point['attention'], point['label'])
     keys = key_group.read(given, point['keys'], point['label'])
@@ -257,11 +270,7 @@ def _read(given: FigureInput, point: Mapping[str, Any]) -> Look:
             f'{attention.keys.multiples.tolist()} L and {keys.multiples.tolist()} L'
         )
     found = BySeed.of(given, point['attention'])
-    if len(found.seeds) < FEWEST:
-        raise ValueError(
-            f'figure {given.name!r}: {point["label"]!r} has {len(found.seeds)} trainings; two '
-            f'halves of them need {FEWEST}'
-        )
+    _check_trainings(given.name, point['label'], len(found.seeds))
     return Look(
         label=point['label'],
         attention=attention,
