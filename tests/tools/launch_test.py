@@ -103,7 +103,7 @@ def test_the_figures_of_a_stage_run_side_by_side(tmp_path: pathlib.Path) -> None
     nothing runs."""
     calls, script = tmp_path / 'calls', str(FOLDER / 'large_one_gpu.sh')
     python = tmp_path / 'python'
-    stand_in(python, calls, 'case "$*" in *predictors*) exit 3 ;; esac')
+    stand_in(python, calls, 'case "$*" in *fig7*) exit 3 ;; esac')
     environment = found_in(tmp_path) | {'SEEDS': '(0, 1)', 'WORKDIR': 'a b'}
 
     def stage(*arguments: str) -> subprocess.CompletedProcess:
@@ -112,19 +112,19 @@ def test_the_figures_of_a_stage_run_side_by_side(tmp_path: pathlib.Path) -> None
             command, capture_output=True, text=True, env=environment, cwd=tmp_path
         )
 
-    missing = stage('reach')
+    missing = stage('text')
     assert missing.returncode == 2 and not calls.exists()
     assert 'there is no data/books here' in missing.stderr
     (tmp_path / 'data' / 'books').mkdir(parents=True)
     (tmp_path / 'data' / 'books_tokenizer').mkdir()
     (tmp_path / 'data' / 'books_tokenizer' / 'tokenizer.json').write_text('{}')
-    assert stage('reach', '--plan').returncode == 3
+    assert stage('text', '--plan').returncode == 3
     run, seeds = ['-m', 'experiments.run'], '--config.seeds=(0, 1)'
     assert sorted(called(calls)) == [
         ['python', *run, f'{figure}:large', '--workdir=a b', seeds, '--plan']
-        for figure in ('reach', 'reach_predictors')
+        for figure in ('fig1', 'fig4', 'fig5', 'fig7', 'fig_dynamic')
     ]
-    assert stage('text').returncode == 0
+    assert stage('keys').returncode == stage('reach').returncode == 0
 
 
 def test_the_scripts_run_the_command(tmp_path: pathlib.Path) -> None:

@@ -5,7 +5,7 @@
 #
 #   text    fig1, fig4, fig5, fig_dynamic, fig7    NoPE and RoPE
 #   keys    split_seeds                            RoPE, half forget gates, NAPE
-#   reach   reach, reach_predictors                half forget gates, half windows, NAPE
+#   reach   reach                                  half forget gates, half windows, NAPE
 #
 # Run it where data/books and data/books_tokenizer are (configs/books/README.md). A stage stops after
 # MINUTES (9), and started again goes on. SEEDS is (0,), WORKDIR work/large, PYTHON python. Flags go
@@ -16,7 +16,7 @@ name=${0##*/}
 case ${1-} in
     text) figures=(fig1 fig4 fig5 fig_dynamic fig7) ;;
     keys) figures=(split_seeds) ;;
-    reach) figures=(reach reach_predictors) ;;
+    reach) figures=(reach) ;;
     *)
         echo "$name: the stage is '${1-}'; accepted: text, keys, reach" >&2
         exit 2
