@@ -8,7 +8,7 @@ same 200 batches of 8 sequences, of 4 L and of 8 L. All weights train for 1,000 
 equal tokens favour a search of few numbers. Windows of L to 8 L end at the same tokens. Three
 seeds; `--config.seeds="(0,)"` for one.
 
-Quick: one core, 45 minutes for five seeds after fig_dynamic in one work folder. Result: at 8 L
+Quick: one core, 40 minutes for five seeds after fig_dynamic in one work folder. Result: at 8 L
 HeadScale has 2.252 nats and all weights, on the same batches, 1.640. At L they cost less too.
 
 `rates` compares learning rates of the fine-tuning at 4 L on validation windows, one seed. RATES has

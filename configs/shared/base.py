@@ -3,8 +3,8 @@
 quick: bytes of the Python standard library, L = 64, 228k parameters; two CPU cores, minutes.
 small: the same text, L = 128, 0.9M parameters; two CPU cores, about an hour, or one GPU.
 medium: the same text, L = 256, 4.9M parameters; hours of two CPU cores, or one GPU.
-large: 688 English books in 8,192 subwords, L = 512, 33M parameters; one GPU, minutes a model, or a
-    day of two CPU cores. configs/books says how to make the books and their tokenizer.
+large: 688 English books in 8,192 subwords, L = 512, 34M parameters; one GPU. configs/books says how
+    to make the books and their tokenizer. Not run.
 paper: TinyLlama 1.1B on SlimPajama and Starcoder, L = 2048; a TPU pod or a GPU cluster. Put
     token shards (nope prepare) and the Llama-2 tokenizer where `data` points.
 

@@ -14,13 +14,8 @@ from configs.shared import models, pieces, retrieval
 TIMES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 KEYS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 DRAWN = (1.0, 8.0)  # what a frontier shows: a seventh of the tokens of TIMES
-TESTS = {
-    'quick': 4,
-    'small': 8,
-    'medium': 8,
-    'large': 4,
-    'paper': 10,
-}  # prompts of each length and depth
+# Prompts of each length and depth.
+TESTS = {'quick': 4, 'small': 8, 'medium': 8, 'large': 4, 'paper': 10}
 SEARCHED = (2.0, 4.0, 8.0)  # lengths of the searches of a lambda that follows the length, in L
 FORGET = {'kind': 'forget'}
 # Two local heads of four have the slopes 1/4 and 1/16.

@@ -1,4 +1,4 @@
-"""How far trainings reach that have the same loss: keys at 16 to 64 L, one dot a training.
+"""Passkey retrieval at 16 to 64 L against the loss at L, one dot a training.
 
     nope run reach:quick --workdir=work/quick
 
@@ -8,7 +8,7 @@ asked for one key as trained and with 1 + a ln(n / L), an a for each NoPE head, 
 Of NAPE that multiplies its own law, and a is not bounded. Models are those of split_seeds and
 split_window.
 
-Quick: 24 trainings of six minutes of one core. Not run.
+Quick: 24 trainings. Not run.
 """
 
 from ml_collections import ConfigDict

@@ -1,14 +1,17 @@
-"""Whether a change of the training carries every model to 64 L: keys over the loss, one dot each.
+"""Passkey retrieval at 16 to 64 L under five changes of the training, one dot a training.
 
     nope run reach_cures:quick --workdir=work/quick
 
 Half RoPE windows, half NoPE, as in reach, of which some trainings repeat no key at 64 L. Each cure
-changes one thing, for the same seeds: attention sinks; a penalty on the entropy of the NoPE
-heads; a learning rate that falls from the warm-up on; a quarter of the heads local in place of
-half, so that more may find keys; records of up to eight keys in place of four. All are asked
-as trained and with 1 + a ln(n / L), as there.
+changes one thing, for the same seeds:
+- attention sinks;
+- a penalty on the entropy of the NoPE heads;
+- a learning rate that falls from the warm-up on;
+- a quarter of the heads local in place of half, so that more may find keys;
+- records of up to eight keys in place of four.
+All are asked as trained and with 1 + a ln(n / L), as there.
 
-Quick: 40 trainings of six minutes of one core after reach in one work folder. Not run.
+Quick: 40 trainings after reach in one work folder. Not run.
 """
 
 from ml_collections import ConfigDict

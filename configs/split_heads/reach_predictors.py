@@ -6,7 +6,7 @@ Eight trainings of each method of reach. At L and 2 L the head with the most wei
 measured: its weight, the margin of its logits over prompts, how much of that lies between depths.
 Every second training chooses the best of eight candidates, by rank correlation; the others test it.
 
-Quick: one core, 20 minutes after reach in one work folder. Not run.
+Quick: trains nothing after reach in one work folder. Not run.
 """
 
 from ml_collections import ConfigDict

@@ -152,7 +152,7 @@ def run(
 
 
 def look_at(weights_LNT: np.ndarray, key_K: np.ndarray, span: int) -> Look:
-    """What one query that sees all T tokens does, from its weights."""
+    """Attention weight on the key, the first and latest tokens, and margin, of a last query."""
     T = weights_LNT.shape[-1]
     largest, smallest = weights_LNT.max(axis=-1), weights_LNT.min(axis=-1)
     parts = np.full(T, -1)
