@@ -81,7 +81,7 @@ def test_what_cannot_be_compared_is_refused(options, message):
 def test_halves_need_four_trainings():
     with pytest.raises(ValueError, match=r"'gates' has 3 trainings; two halves of them need 4"):
         drawn(predictor_runs(3))
-    known = dict.fromkeys(predictor_runs(3), {})  # before any training
+    known = {name: {} for name in predictor_runs(3)}  # before any training
     with pytest.raises(ValueError, match=r"'gates' has 3 trainings"):
         KINDS['reach_predictors'].check_known('f', {'points': PREDICTOR_POINTS}, known)
 
