@@ -13,7 +13,15 @@ from jax.sharding import Mesh, NamedSharding
 from nope import sharding
 from nope.attention.dense import MOST_STEPS
 from nope.data import Batch
-from nope.evals import attention_rows, forward, generation, masked_answers, scoring, sliding
+from nope.evals import (
+    attention_rows,
+    forward,
+    generation,
+    key_attention,
+    masked_answers,
+    scoring,
+    sliding,
+)
 from nope.evals.bootstrap import RESAMPLES
 from nope.evals.generation import Options
 from nope.model import ModelConfig, counts
@@ -159,6 +167,24 @@ class AttentionRows(_Measuring):
             _array((self.batch,), jnp.int32, rows),
             _array((self.queries,), jnp.int32, sharding.replicated(mesh)),
         )
+
+
+@dataclasses.dataclass(frozen=True)
+class ValueNorms(_Measuring):
+    """Norms of the values of a batch, in all heads."""
+
+    model: ModelConfig
+    length: int
+    batch: int
+    rules = sharding.RULES
+
+    def describe(self) -> str:
+        return f'values of {self.length}'
+
+    def trace(self, mesh: Mesh) -> jax.stages.Traced:
+        tokens = _array((self.batch, self.length), jnp.int32, sharding.rows(mesh))
+        variables = abstract_variables(self.model, mesh)
+        return key_attention.value_norms.trace(self.model, variables, tokens)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -310,7 +336,9 @@ class Filling(_Measuring):
         return masked_answers.read_masked.trace(self.model, variables, batch)
 
 
-Program = Step | Evaluation | AttentionRows | SlidingWindows | Scoring | Continuing | Filling
+Program = (
+    Step | Evaluation | AttentionRows | ValueNorms | SlidingWindows | Scoring | Continuing | Filling
+)
 
 
 def answering(

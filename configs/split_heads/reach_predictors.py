@@ -3,8 +3,9 @@
     nope run reach_predictors:quick --workdir=work/quick
 
 Eight trainings of each method of reach. At L and 2 L the head with the most weight on the key is
-measured: its weight, the margin of its logits over prompts, how much of that lies between depths.
-Every second training chooses the best of eight candidates, by rank correlation; the others test it.
+measured: its weight, the margin of its logits over prompts, how much of that lies between depths,
+the size of its values. Every second training chooses the best of nine candidates, by rank
+correlation; the others test it.
 
 Quick: trains nothing after reach in one work folder. Not run.
 """

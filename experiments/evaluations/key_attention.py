@@ -10,7 +10,7 @@ from experiments.bench import Bench
 from experiments.evaluations.base import Rows
 from experiments.evaluations.entry import EvalEntry
 from experiments.evaluations.passkey import PasskeySpec
-from experiments.programs import AttentionRows, Program
+from experiments.programs import AttentionRows, Program, ValueNorms
 from nope.evals import key_attention
 from nope.records import Records
 from nope.variables import Variables
@@ -65,3 +65,4 @@ class KeyAttentionSpec(PasskeySpec):
         yield from super().programs(rows)
         for length in self.reads:
             yield AttentionRows(self.model, 1, length, rows(length, AttentionRows.rules))
+            yield ValueNorms(self.model, length, rows(length, ValueNorms.rules))

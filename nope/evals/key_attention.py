@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
 from nope import sharding
 from nope.data import Tokenizer
-from nope.evals import attention_rows
-from nope.evals.attention_rows import BUDGET, Model
+from nope.evals import attention_rows, batching
+from nope.evals.attention_rows import BUDGET, Model, WeightRows
 from nope.evals.forward import Progress
 from nope.evals.passkey import PasskeyPlan
 from nope.evals.passkey.retrieval import PasskeyPrompt
-from nope.model import ModelConfig
+from nope.model import ModelConfig, cache
+from nope.model.decoding import read, unstack
 from nope.records import Measure, Records
 from nope.runtime.errors import OVERFLOWS
 from nope.variables import Variables, last_multipliers
@@ -23,15 +27,14 @@ from nope.variables import Variables, last_multipliers
 AXES = ('length', 'layer', 'head')
 # A smaller weight counts as this one, float32's least normal number: e^-87.
 LEAST = float(np.finfo(np.float32).tiny)
-
-
-IN_NATS = ('range', 'margin', 'margin_spread')
+UNITS = {'range': 'nats', 'margin': 'nats', 'margin_spread': 'nats', 'values': 'ratio'}
 
 
 class Look(NamedTuple):
     """Weights of one query by layer and head, [L, N]: summed over the key, the first token and the
-    latest, and the largest; the range of the logits, ln(largest / smallest), and the margin of the
-    key, ln(largest on it / largest elsewhere)."""
+    latest, and the largest; the range of the logits, ln(largest / smallest), the margin of the
+    key, ln(largest on it / largest elsewhere), and the mean norm of its values over that of all
+    others."""
 
     key: np.ndarray
     first: np.ndarray
@@ -39,6 +42,7 @@ class Look(NamedTuple):
     largest: np.ndarray
     range: np.ndarray
     margin: np.ndarray
+    values: np.ndarray
 
 
 class Asked(NamedTuple):
@@ -99,9 +103,10 @@ def run(
     the largest weight of one token. range: the largest difference of two logits of a query, in
     nats, over the prompts; at most 87. margin: mean of the largest logit on the key less the
     largest elsewhere, in nats; margin_spread: its standard deviation over prompts; margin_by_depth:
-    share of its variance between depths; chance alone gives (depths - 1) / (prompts - 1).
-    multiplier: of the query's logits. keys [length]: the fewest tokens that a query sees. A law
-    that follows the length takes the tokens read.
+    share of its variance between depths; chance alone gives (depths - 1) / (prompts - 1). values:
+    mean over prompts of the mean norm of the key's values over that of all others. multiplier: of
+    the query's logits. keys [length]: the fewest tokens that a query sees. A law that follows the
+    length takes the tokens read.
 
     batch_tokens: read at once on each part of the mesh. ValueError as
     `attention_rows.check_fits`, and for weights that are NaN.
@@ -114,10 +119,12 @@ def run(
     how: dict[str, Any] = {'mesh': mesh, 'queries': 1, 'budget': budget, 'progress': progress}
     with sharding.use(mesh):
         for rows in attention_rows.over([Model(config, variables)], sequences, **how):
-            weights_LBNT = np.asarray(sharding.fetch(rows.weights[0]))[:, :, :, 0]
+            norms = value_norms(config, variables, _tokens(rows, sequences, mesh))
+            weights_LBNT, norms_LBNT = map(sharding.fetch, (rows.weights[0][:, :, :, 0], norms))
             for b, i in enumerate(rows.members):
-                weights_LNT = weights_LBNT[:, b].astype(np.float64)
-                found[i] = look_at(weights_LNT, prompts[i].key_K, span)
+                weights_LNT, norms_LNT = weights_LBNT[:, b], norms_LBNT[:, b]
+                key_K = prompts[i].key_K
+                found[i] = look_at(weights_LNT.astype(np.float64), norms_LNT, key_K, span)
     if any(np.isnan(values).any() for look in found.values() for values in look):
         raise ValueError(f'attention weights are NaN: {OVERFLOWS}')
     measures: dict[str, list[np.ndarray]] = {}
@@ -141,7 +148,7 @@ def run(
         },
         measures={
             **{
-                name: Measure(np.stack(values), AXES, 'nats' if name in IN_NATS else 'share')
+                name: Measure(np.stack(values), AXES, UNITS.get(name, 'share'))
                 for name, values in measures.items()
             },
             'multiplier': Measure(multipliers, AXES, '1/sqrt(head_dim)'),
@@ -151,8 +158,32 @@ def run(
     )
 
 
-def look_at(weights_LNT: np.ndarray, key_K: np.ndarray, span: int) -> Look:
-    """Attention weight on the key, the first and latest tokens, and margin, of a last query."""
+def _tokens(rows: WeightRows, sequences: Sequence[np.ndarray], mesh: Mesh) -> jax.Array:
+    """int32 [B, T]: the tokens of a batch of rows."""
+    some = [sequences[i] for i in rows.members]
+    tokens = batching.right_padded(some, len(rows.lengths_B), len(some[0]))
+    return sharding.put(tokens, sharding.rows(mesh))
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def value_norms(config: ModelConfig, variables: Variables, tokens_BT: jax.Array) -> jax.Array:
+    """Euclidean norms of the values that each head reads, float32 [L, B, N, T]."""
+    B, T = tokens_BT.shape
+    none = cache.empty(config, jnp.full(B, T, jnp.float32), T)
+    filled = read(config, unstack(config, variables), tokens_BT, none)[1]
+    norms_LBNT = []
+    for i in range(config.layers):
+        layer = filled.layers[config.source_of(i)]
+        assert layer is not None  # a source has keys of its own
+        norms_BTK = jnp.linalg.norm(layer.values_BSKH.astype(jnp.float32), axis=-1)
+        K = norms_BTK.shape[2]
+        norms_LBNT.append(jnp.repeat(norms_BTK, config.heads // K, axis=2).swapaxes(1, 2))
+    return jnp.stack(norms_LBNT)
+
+
+def look_at(weights_LNT: np.ndarray, norms_LNT: np.ndarray, key_K: np.ndarray, span: int) -> Look:
+    """Attention weight of a last query on the key, the first and latest tokens, its margin, and
+    the key's values."""
     T = weights_LNT.shape[-1]
     largest, smallest = weights_LNT.max(axis=-1), weights_LNT.min(axis=-1)
     parts = np.full(T, -1)
@@ -163,7 +194,8 @@ def look_at(weights_LNT: np.ndarray, key_K: np.ndarray, span: int) -> Look:
     top = [weights_LNT[..., some].max(axis=-1) for some in (parts == 0, parts != 0)]
     margin = np.log(np.maximum(top[0], LEAST) / np.maximum(top[1], LEAST))
     spread = np.log(largest / np.maximum(smallest, LEAST))
-    return Look(key, first, latest, largest, spread, margin)
+    on_key, elsewhere = (norms_LNT[..., some].mean(axis=-1) for some in (parts == 0, parts != 0))
+    return Look(key, first, latest, largest, spread, margin, on_key / elsewhere)
 
 
 def between(values_PLN: np.ndarray, depths_P: np.ndarray) -> np.ndarray:

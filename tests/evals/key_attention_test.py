@@ -14,6 +14,7 @@ from nope import sharding
 from nope.data.templates import BRIEF, PAPER, Template
 from nope.evals import attention_rows, key_attention, passkey
 from nope.evals.passkey import needles
+from nope.model import apply
 from nope.records import Records
 from tests import tiny
 from tests.evals.passkey import fakes
@@ -52,6 +53,9 @@ def defined(length: int) -> dict[str, np.ndarray]:
         elsewhere = [*set(range(T)) - of_key]
         margin = logits[..., [*of_key]].max(axis=-1) - logits[..., elsewhere].max(axis=-1)
         found.setdefault('margin', []).append(margin)
+        norms_LNT = np.asarray(key_attention.value_norms(MODEL, VARIABLES, tokens))[:, 0]
+        on_key, others = (norms_LNT[..., some].mean(axis=-1) for some in ([*of_key], elsewhere))
+        found.setdefault('values', []).append(on_key / others)
         found.setdefault('range', []).append(logits.max(axis=-1) - logits.min(axis=-1))
         assert len(of_key) == 10
     most = {'range': np.max(found.pop('range'), axis=0)}
@@ -71,6 +75,16 @@ def test_measures_are_those_of_the_definition() -> None:
     assert (shares < 1).all() and (found['largest'] <= 1).all()
 
 
+def test_values_are_what_heads_put_out_that_see_one_token() -> None:
+    tokens_BT = jnp.asarray(np.random.default_rng(3).integers(0, MODEL.vocab_size, (2, 24)))
+    norms_LBNT = key_attention.value_norms(MODEL, VARIABLES, tokens_BT)
+    seen = apply(MODEL, VARIABLES, tokens_BT, span=1).shape.norm
+    np.testing.assert_allclose(norms_LBNT[..., 0], seen[..., 0], rtol=1e-5)
+    alone_BT = jnp.arange(24)[None].repeat(2, axis=0)
+    seen = apply(MODEL, VARIABLES, tokens_BT, span=1, segments_BT=alone_BT).shape.norm
+    np.testing.assert_allclose(norms_LBNT[0], seen[0], rtol=1e-5)
+
+
 def test_no_weight_exceeds_the_bound_of_the_range_of_its_logits() -> None:
     """Alone above equal logits it meets the bound e^r / (n - 1 + e^r); others stay below."""
     draw = np.random.default_rng(0)
@@ -79,7 +93,12 @@ def test_no_weight_exceeds_the_bound_of_the_range_of_its_logits() -> None:
     logits_LNT[0, 0, 7] = 2.0
     weights_LNT = np.exp(logits_LNT)
     weights_LNT /= weights_LNT.sum(axis=-1, keepdims=True)
-    *_, largest, span, margin = key_attention.look_at(weights_LNT, np.array([7]), SPAN)
+    norms_LNT = np.ones((3, 5, 40))
+    norms_LNT[..., 7] = 3.0
+    *_, largest, span, margin, values = key_attention.look_at(
+        weights_LNT, norms_LNT, np.array([7]), SPAN
+    )
+    np.testing.assert_allclose(values, 3.0)
     np.testing.assert_allclose(span, np.ptp(logits_LNT, axis=-1))
     bound = np.exp(span) / (39 + np.exp(span))
     assert largest[0, 0] == pytest.approx(bound[0, 0])
@@ -118,7 +137,8 @@ def test_parts_overlap_nowhere() -> None:
     for key, span, parts in (
         ([3], 2, (0.4, 0.1, 0.3)), ([0, 1], 4, (0.3, 0, 0.7)), ([1], 9, (0.2, 0.1, 0.7))
     ):  # fmt: skip
-        found = np.array(key_attention.look_at(weights_LNT, np.array(key), span))[:3, 0, 0]
+        found = key_attention.look_at(weights_LNT, weights_LNT, np.array(key), span)
+        found = np.array(found)[:3, 0, 0]
         np.testing.assert_allclose(found, parts)
 
 

@@ -30,7 +30,7 @@ from experiments.figures.read.key_group import KeyGroup
 POINT_KEYS = ('label', 'attention', 'keys')
 REACH = 64.0
 FEWEST = 4  # trainings of a method
-MARGINS = ('margin', 'margin_spread', 'margin_by_depth')
+MEASURED = ('margin', 'margin_spread', 'margin_by_depth', 'values')
 CHOSEN, HELD_OUT = 'chosen on', 'held out'
 
 
@@ -39,14 +39,14 @@ class Look:
     """The head that finds the key, of every training of a method, S of them.
 
     attention: of all heads. at: multiple of L -> its index. finders: (layer, head) by training.
-    margins: name -> [S, n, layer, head]. far: keys of long prompts; reach: [S] share at `times` L.
+    measures: name -> [S, n, layer, head]. far: keys of long prompts; reach: [S] share at `times` L.
     """
 
     label: str
     attention: KeyAttention
     at: Mapping[float, int]
     finders: Sequence[tuple[int, int]]
-    margins: Mapping[str, np.ndarray]
+    measures: Mapping[str, np.ndarray]
     far: KeyGroup
     reach: np.ndarray
 
@@ -55,8 +55,8 @@ class Look:
         heads = enumerate(self.finders)
         return np.array([values_SnLN[s, self.at[multiple], i, j] for s, (i, j) in heads])
 
-    def margin(self, name: str, multiple: float) -> np.ndarray:
-        return self.of_finder(self.margins[name], multiple)
+    def measure(self, name: str, multiple: float) -> np.ndarray:
+        return self.of_finder(self.measures[name], multiple)
 
     def weight(self, multiple: float) -> np.ndarray:
         return self.of_finder(self.attention.weights['key'], multiple)
@@ -65,18 +65,19 @@ class Look:
 # Name, with its unit -> its values [S].
 CANDIDATES: Mapping[str, Callable[[Look], np.ndarray]] = {
     'weight on the key at L': lambda look: look.weight(1),
-    'margin at L (nats)': lambda look: look.margin('margin', 1),
-    'spread of the margin at L (nats)': lambda look: look.margin('margin_spread', 1),
+    'margin at L (nats)': lambda look: look.measure('margin', 1),
+    'spread of the margin at L (nats)': lambda look: look.measure('margin_spread', 1),
     'margin over its spread at L': lambda look: (
-        look.margin('margin', 1) / look.margin('margin_spread', 1)
+        look.measure('margin', 1) / look.measure('margin_spread', 1)
     ),
-    'variance between depths at L': lambda look: look.margin('margin_by_depth', 1),
+    'variance between depths at L': lambda look: look.measure('margin_by_depth', 1),
+    'values of the key over others at L': lambda look: look.measure('values', 1),
     'weight at 2 L less at L': lambda look: look.weight(2) - look.weight(1),
     'margin at 2 L less at L (nats)': lambda look: (
-        look.margin('margin', 2) - look.margin('margin', 1)
+        look.measure('margin', 2) - look.measure('margin', 1)
     ),
     'margin over its spread at 2 L': lambda look: (
-        look.margin('margin', 2) / look.margin('margin_spread', 2)
+        look.measure('margin', 2) / look.measure('margin_spread', 2)
     ),
 }
 
@@ -97,7 +98,7 @@ class ReachPredictorsFigure(Figure[Sequence[Look]]):
         **MEASURES,
         'key_attention': {
             **key_attention.MEASURES['key_attention'],
-            **dict.fromkeys(MARGINS, AXES),
+            **dict.fromkeys(MEASURED, AXES),
         },
     }
     SHARED = ('train_length',)
@@ -121,9 +122,9 @@ class ReachPredictorsFigure(Figure[Sequence[Look]]):
         return [_read(given, point) for point in given.options['points']]
 
     def picture(self, given: FigureInput, looks: Sequence[Look]) -> mpl.Figure:
-        rows = -(-len(CANDIDATES) // 4)
-        figure = style.new_figure(12.4, 3.1 * rows + 0.9)
-        panels = figure.subplots(rows, 4, sharey=True, squeeze=False).ravel()
+        rows = -(-len(CANDIDATES) // 3)
+        figure = style.new_figure(9.6, 3.1 * rows + 0.9)
+        panels = figure.subplots(rows, 3, sharey=True, squeeze=False).ravel()
         colors = style.colors_of((look.label for look in looks), most=len(style.COLORS))
         for axes, (name, (chosen, held)) in zip(panels, correlations(looks).items(), strict=True):
             for look, marker in zip(looks, MARKERS, strict=False):
@@ -140,7 +141,7 @@ class ReachPredictorsFigure(Figure[Sequence[Look]]):
             axes.set_xlabel(name)
             axes.set_title(f'rank correlation {_said(chosen)}, held out {_said(held)}', fontsize=8)
             axes.set_ylim(-4, 104)
-        for axes in panels[::4]:
+        for axes in panels[::3]:
             axes.set_ylabel(f'keys repeated at {times_of(given):g} L (%)')
         dot: dict[str, Any] = {'linestyle': 'none', 'marker': 'o', 'color': style.GREY}
         handles = [
@@ -276,7 +277,7 @@ def _read(given: FigureInput, point: Mapping[str, Any]) -> Look:
         attention=attention,
         at={m: index for m, index in at.items() if index is not None},
         finders=[heads[0] for heads in attention.finders(1)],
-        margins={name: found.stacked(name) for name in MARGINS},
+        measures={name: found.stacked(name) for name in MEASURED},
         far=keys,
         reach=keys.shares[:, far],
     )

@@ -285,6 +285,7 @@ def look_records(
         'margin': lead - 2.0,
         'margin_spread': np.full_like(lead, 0.5),
         'margin_by_depth': np.full_like(lead, 0.1),
+        'values': np.full_like(lead, 1.2),
     }
     axes = ('length', 'layer', 'head')
     measures = {name: Measure(array, axes, '') for name, array in values.items()}
