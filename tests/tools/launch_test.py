@@ -124,7 +124,8 @@ def test_the_figures_of_a_stage_run_side_by_side(tmp_path: pathlib.Path) -> None
         ['python', *run, f'{figure}:large', '--workdir=a b', seeds, '--plan']
         for figure in ('fig1', 'fig4', 'fig5', 'fig7', 'fig_dynamic')
     ]
-    assert stage('keys').returncode == stage('reach').returncode == 0
+    assert all(stage(name).returncode == 0 for name in ('keys', 'reach', 'table'))
+    assert called(calls)[-1][3] == 'table2:large,longppl'
 
 
 def test_the_scripts_run_the_command(tmp_path: pathlib.Path) -> None:

@@ -228,7 +228,7 @@ def test_a_program_is_the_same_wherever_its_kernels_stand() -> None:
     assert digest('a', 3) != digest('a', 3, size=16)
 
 
-@pytest.mark.parametrize('topology', ['v5e:4x4', 'h200:16'])
+@pytest.mark.parametrize('topology', ['v5e:4x4', 'h200:16', 'h100:1'])
 def test_the_page_says_what_the_records_have(topology: str) -> None:
     name = f'{topology.replace(":", "-")}.jsonl'
     text = (ROOT / 'tools/bench/compiled' / name).read_text()
