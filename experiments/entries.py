@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -25,6 +26,7 @@ from experiments.runs.directories import is_import
 from experiments.scope import Scope
 from nope.data import TaskData
 
+log = logging.getLogger(__name__)
 T = TypeVar('T')
 RUN_FIELDS = tuple(
     dict.fromkeys(
@@ -47,7 +49,16 @@ class Entries(Scope):
         return {name: self.evaluation(name) for name in self.names('evals')}
 
     def exports(self) -> list[ExportSpec]:
-        return [self._export(name) for name in self.names('exports')]
+        """All that can be written; an export that is `optional` and cannot be is left out."""
+        found = []
+        for name in self.names('exports'):
+            try:
+                found.append(self._export(name))
+            except ValueError as error:
+                if not self.group('exports')[name].get('optional'):
+                    raise
+                log.warning('exports.%s is left out: %s', name, error)
+        return found
 
     # Runs
 

@@ -35,7 +35,7 @@ class ExportSpec(Spec):
     export: Export
     room = 'exports'
     finished = interop.EXPORT_FACTS
-    fields: ClassVar[tuple[str, ...]] = ('run', 'lam', 'target', 'share', 'dtype')
+    fields: ClassVar[tuple[str, ...]] = ('run', 'lam', 'target', 'share', 'dtype', 'optional')
 
     @property
     def tokenizer(self) -> str:
@@ -90,13 +90,15 @@ class ExportSpec(Spec):
 
 
 def from_entry(scope: Scope, entry: Section, name: str, run: Source) -> ExportSpec:
-    """ValueError before hours of a search, for a lambda that cannot be written so."""
+    """ValueError before hours of a search, for a lambda that cannot be written so.
+
+    Without `target`, a law of the length is written for the longest that it was searched at."""
     length = None
     if 'target' in entry and entry.optional('target') is not None:
         entry.at_least('target', 1)
         share = entry.get('share', 1.0)
         length = scope.share(entry['target'], share, entry.path('share'))
-    elif run.unchanged.fine_tunes:
+    elif run.unchanged.fine_tunes or run.model.lam != Constant():
         length = run.tuned_length
     own = 'float32' if run.imported is None else run.imported.dtype
     dtype = entry.get('dtype', '') or own

@@ -10,7 +10,7 @@ import numpy as np
 
 from experiments.config import Section
 from nope.model import ModelConfig, lam
-from nope.positions import Position, RoPE, from_section
+from nope.positions import Position, RoPE, Split, from_section
 from nope.runtime.errors import FieldError, describe
 
 # Of the model's fields that a config may leave out.
@@ -46,12 +46,17 @@ def coefficient(section: Section, field: str) -> lam.Coefficient:
 def position_for(
     section: Mapping[str, Any], model: ModelConfig, train_length: int, field: str
 ) -> Position:
-    """Another position encoding for a trained model. RoPE for a RoPE model keeps the model's own
-    fields, its base above all, where the section leaves them out. ValueError for a section
+    """Another position encoding for a trained model. RoPE for a RoPE model, in a split too, keeps
+    its own fields, its base above all, where the section leaves them out. ValueError for a section
     that is none, and where layers differ in such a field, of which one would be lost."""
     if not isinstance(section, Mapping):
         raise ValueError(describe(field, section, "it takes named values, as {'kind': 'none'}"))
     own = [kind.position for kind in model.kinds if isinstance(kind.position, RoPE)]
+    if own and section.get('kind') == 'split' and 'local' in section:
+        local = position_for(section['local'], model, train_length, f'{field}.local')
+        split = from_section(section, train_length, field)
+        assert isinstance(split, Split)
+        return dataclasses.replace(split, local=local)
     if not own or section.get('kind', 'rope') != 'rope':
         return from_section(section, train_length, field)
     made = from_section({'kind': 'rope', **section}, train_length, field)

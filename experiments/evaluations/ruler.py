@@ -31,7 +31,6 @@ from nope.runtime import processes
 from nope.variables import Variables
 
 log = logging.getLogger(__name__)
-SHORTEST = 4096  # RULER's own lengths are this one and its doubles
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -54,7 +53,7 @@ class RulerSpec(LengthsOfTextSpec):
     fingerprint: str
     typed: str = dataclasses.field(compare=False, metadata={'identity': False})
     kind = 'ruler'
-    fields = ('times', 'target', 'ruler', *ASKING_FIELDS)
+    fields = ('times', 'ruler', *ASKING_FIELDS)
     command = 'ruler'
     defaults: ClassVar = {
         'tasks': (),
@@ -156,8 +155,8 @@ def _files_of(tasks: tuple[str, ...]) -> list[str]:
 
 
 def _lengths(asked: EvalEntry, section: Section) -> tuple[tuple[int, ...], str]:
-    """Lengths in tokens, ascending, and the field that says them: the section's `lengths`; or the
-    entry's `tokens`, or `times`, multiples of L; or its `target` and its halves down to 4,096."""
+    """Lengths in tokens, ascending, and the field that says them: the section's `lengths`, or the
+    entry's `tokens`, or `times`, multiples of L."""
     given = section['lengths']
     if given:
         field = section.path('lengths')
@@ -165,11 +164,5 @@ def _lengths(asked: EvalEntry, section: Section) -> tuple[tuple[int, ...], str]:
         if not whole or len(set(given)) < len(given):
             raise section.error('lengths', 'accepted: different numbers of tokens, as in (4096,)')
         return tuple(sorted(given)), field
-    for field in ('tokens', 'times'):
-        if field in asked.entry:
-            return tuple(sorted(asked.lengths())), asked.entry.path(field)
-    length = asked.scope.length_of(asked.entry, asked.train_length)
-    found = [length]
-    while found[-1] % 2 == 0 and found[-1] // 2 >= SHORTEST:
-        found.append(found[-1] // 2)
-    return tuple(reversed(found)), asked.entry.path('target')
+    field = 'tokens' if 'tokens' in asked.entry else 'times'
+    return tuple(sorted(asked.lengths())), asked.entry.path(field)

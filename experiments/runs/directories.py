@@ -12,6 +12,7 @@ from nope.data import load_tokenizer
 from nope.interop import Described, Directory
 
 PREFIX = 'hf:'
+GLOBAL = 'global'  # `nope` of the layers alone that see all keys
 
 
 class Opened(NamedTuple):
@@ -52,11 +53,11 @@ class Imported:
             later = {'search', 'finetune', 'lam'}.intersection(entry)
             if shapeless and not later and entry.get('init') not in runs:
                 check_init(entry.get('init'), f'runs.{name}')
-            for field in ('nope', 'own_tokenizer'):
-                if not isinstance(entry.get(field, False), bool):
-                    raise ValueError(
-                        f'runs.{name}.{field} is {entry[field]!r}; accepted: True, False'
-                    )
+            for field, more in (('nope', (GLOBAL,)), ('own_tokenizer', ())):
+                value, accepted = entry.get(field, False), (True, False, *more)
+                if type(value) not in (bool, str) or value not in accepted:
+                    said = ', '.join(map(repr, accepted))
+                    raise ValueError(f'runs.{name}.{field} is {value!r}; accepted: {said}')
             if entry.get('nope') and not entry.get('init'):
                 raise ValueError(
                     f'runs.{name}.nope is True; it needs runs.{name}.init=hf:DIR, the model that '

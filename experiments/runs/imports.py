@@ -9,7 +9,7 @@ from typing import Any
 
 from experiments.config import Section
 from experiments.models import model_config, position_for
-from experiments.runs.directories import Opened, check_init
+from experiments.runs.directories import GLOBAL, Opened, check_init
 from experiments.runs.spec import ImportSpec, Typed
 from experiments.scope import Scope
 from nope import data, interop
@@ -72,7 +72,7 @@ def from_entry(scope: Scope, entry: Section) -> ImportSpec:
 
 def _described(scope: Scope, entry: Section, opened: Opened) -> tuple[Section, Described]:
     """Fields of the entry for the model, and the model with its position encoding; `nope` says that
-    it has none."""
+    it has none, or none in the layers that see all keys."""
     found = dict(entry.inner('model')) if 'model' in entry else {}
     where = f'{entry.name}.model'
     for name in found:
@@ -81,10 +81,14 @@ def _described(scope: Scope, entry: Section, opened: Opened) -> tuple[Section, D
                 f'{where}.{name}: an imported model is what its directory says; accepted: '
                 f'{", ".join(CHANGES)}'
             )
-    if entry.get('nope'):
+    nope = entry.get('nope')
+    if nope:
         found['position'] = {'kind': 'none'}
     changes = Section(where, found, scope.ledger)
     directory, _, described = opened
+    if nope == GLOBAL and len({kind.is_limited for kind in described.model.kinds}) < 2:
+        rule = f'the model in {directory.path} needs layers with a window and others without'
+        raise entry.error('nope', rule)
     model, says = described.model, described.model.describe_position()
     if 'position' in changes:
         field = changes.path('position')
@@ -95,7 +99,8 @@ def _described(scope: Scope, entry: Section, opened: Opened) -> tuple[Section, D
                 f'{field} is {position.describe()}; the model in {directory.path} has {says}'
             )
         with changes.naming():
-            return changes, interop.describe(directory, position=position)
+            limited = nope != GLOBAL
+            return changes, interop.describe(directory, position=position, limited=limited)
     section = scope.section('model')
     asked = 'position' in section and section.inner('position') == {'kind': 'none'}
     if asked and not any(model.without_position):

@@ -19,11 +19,14 @@ from nope.sharding import MeshConfig, make_mesh
 from nope.variables import abstract_variables
 
 
-def describe(directory: Directory, *, position: Position | None = None) -> Described:
+def describe(
+    directory: Directory, *, position: Position | None = None, limited: bool = True
+) -> Described:
     """Model of an opened directory; reads no tensor.
 
     position: another encoding in every layer that has one: `NoPE()` for checkpoints that were
-        trained without rotation, of which nothing in the files says so.
+        trained without rotation, of which nothing in the files says so. limited: also in layers
+        with a window or chunks.
 
     ValueError for a config that is not among ours. ValueError also for a tensor that is missing,
     has another shape or is unknown, and for a parameter without a tensor.
@@ -33,7 +36,8 @@ def describe(directory: Directory, *, position: Position | None = None) -> Descr
     if directory.train_length is not None:
         described = described._replace(train_length=directory.train_length)
     if position is not None:
-        described = described._replace(model=described.model.with_position(position))
+        changed = described.model.with_position(position, limited=limited)
+        described = described._replace(model=changed)
     tensors = tensors_of(directory, described.model)
     # Lambda is float32 in any file.
     entries = [directory.tensors[t.name] for t in tensors if t.parts[0].path != LAM]

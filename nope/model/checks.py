@@ -203,7 +203,7 @@ def _check_encoder(model: ModelFields) -> None:
                 f'{kind.position.describe()} is not defined for keys after the query; accepted: '
                 'True, or RoPE, ALiBi, sinusoidal, learned or no positions',
             )
-        if kind.window is not None or kind.chunk is not None:
+        if kind.is_limited:
             rule = f'layers of {kind.describe()} see earlier tokens alone; accepted: True'
             raise FieldError('causal', False, rule)
 

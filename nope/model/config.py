@@ -31,18 +31,21 @@ class ModelConfig(ModelFields):
         kind = self.layer_kinds[layer]
         return _of_kind(self, kind) if kind.has_own_arrays else self
 
-    def with_position(self, position: Position) -> ModelConfig:
+    def with_position(self, position: Position, *, limited: bool = True) -> ModelConfig:
         """The same model with another encoding in every layer that has one (and everywhere, where
-        none has). Without an encoding there are no random positions either."""
+        none has). Without an encoding there are no random positions either. limited: also in
+        layers with a window or chunks."""
         if self.position_range is not None and position == NoPE():
-            return dataclasses.replace(self, position_range=None).with_position(position)
+            whole = dataclasses.replace(self, position_range=None)
+            return whole.with_position(position, limited=limited)
         if not self.pattern:
             return dataclasses.replace(self, position=position)
         checks.check_position(self, LayerKind(position), 'position')
         everywhere = all(isinstance(kind.position, NoPE) for kind in self.pattern)
         kinds = (
             dataclasses.replace(kind, position=position)
-            if everywhere or not isinstance(kind.position, NoPE)
+            if (everywhere or not isinstance(kind.position, NoPE))
+            and (limited or not kind.is_limited)
             else kind
             for kind in self.pattern
         )

@@ -37,6 +37,11 @@ class LayerKind:
     keys_from: str = 'input'
     values_from: str = 'input'
 
+    @property
+    def is_limited(self) -> bool:
+        """Whether a query sees less than all keys before it."""
+        return self.window is not None or self.chunk is not None
+
     def __post_init__(self) -> None:
         if self.window is not None and not 1 <= self.window <= 2**30:
             raise FieldError(

@@ -201,7 +201,7 @@ def test_files_of_the_user_that_are_missing_are_no_failure(work, monkeypatch, ca
     assert claims.main([f'--workdir={work}', '--run']) == 0
     missing = json.loads((work / 'claims/claims.json').read_text())['missing']
     assert [(m['figure'], m['failed']) for m in missing] == [
-        (name, False) for name in ('table1', 'ruler', 'extend')
+        (name, False) for name in ('table1', 'checkpoint', 'extend')
     ]
     assert 'longbench.folder is empty' in missing[0]['reason']
     assert 'configs/first_paper/table1.py:quick' in missing[0]['remedy']

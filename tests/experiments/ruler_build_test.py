@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from ml_collections import ConfigDict
 
-from configs.checkpoints import ruler
+from configs.checkpoints import checkpoint
 from experiments.bench import Bench
 from experiments.build import build
 from experiments.evaluations.ruler import RulerSpec
@@ -32,26 +32,22 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     return path
 
 
-def config(directory: pathlib.Path, row: str = 'alone', **section: Any) -> ConfigDict:
-    found = ruler.get_config(row)
-    found.init, found.length = f'hf:{directory}', 16_384
-    found.ruler.update(section)
+def config(directory: pathlib.Path, **section: Any) -> ConfigDict:
+    found = checkpoint.get_config('nothing,ruler')
+    found.init, found.lengths = f'hf:{directory}', (512.0, 128.0, 256.0)
+    found.ruler.update(leave_out=False, **section)
     return found
 
 
 def spec(directory: pathlib.Path, **section: Any) -> RulerSpec:
-    found = build(config(directory, **section)).evals['base']
+    found = build(config(directory, **section)).evals['nothing_ruler']
     assert isinstance(found, RulerSpec)
     return found
 
 
-def test_lengths_are_halves_of_the_longest_down_to_4096(directory: pathlib.Path) -> None:
+def test_lengths_are_multiples_of_the_training_length_or_tokens(directory: pathlib.Path) -> None:
     assert spec(directory).lengths == (4096, 8192, 16_384)
     assert spec(directory, lengths=(3000, 1000)).lengths == (1000, 3000)
-    short = config(directory)
-    short.length = 3000
-    (found, _) = build(short).evals.values()
-    assert found.lengths == (3000,)  # type: ignore[attr-defined]
 
 
 def test_prompts_are_of_tasks_without_files_and_bos_unless_asked_otherwise(directory) -> None:
@@ -94,15 +90,3 @@ def test_each_budget_has_a_program_for_each_length(directory: pathlib.Path) -> N
     programs = list(found.programs(lambda length, rules: 1))
     budgets = [program.options.new_tokens for program in programs]  # type: ignore[attr-defined]
     assert budgets == [30, 120, 128] * 2
-
-
-def test_rows_are_the_checkpoint_and_a_changed_one(directory: pathlib.Path) -> None:
-    asked = config(directory, 'multiplier')
-    asked.multiplier = 1.2
-    evals = build(asked).evals
-    assert set(evals) == {'base', 'base_loss', 'scaled', 'scaled_loss'}
-    assert (evals['scaled'].multiplier, evals['base'].multiplier) == (1.2, None)
-    searched = build(config(directory, 'log_length')).evals['searched']
-    assert searched.run.searches and searched.run.train.lengths[-1] == 16_384
-    with pytest.raises(ValueError, match=r"'two' is unknown; accepted: ruler:alone"):
-        ruler.get_config('two')

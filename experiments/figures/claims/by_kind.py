@@ -22,7 +22,7 @@ from experiments.figures.claims import (
     patterns,
     perplexity,
     positions,
-    ruler,
+    recipes,
     scores,
     scratchpads,
     silenced,
@@ -56,7 +56,7 @@ RULES: Mapping[str, tuple[Rule[Any], ...]] = {
     'commonsense_table': scores.RULES,
     'ablation_table': ablations.RULES,
     'passkey_maps': passkey.RULES,
-    'ruler_scores': ruler.RULES,
+    'recipes': recipes.RULES,
 }
 
 

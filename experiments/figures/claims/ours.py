@@ -67,6 +67,12 @@ CLAIMS = (
         thresholds={'points': 5},
     ),
     Claim('effective_length', 'Effective length on RULER', reading=True),
+    Claim(
+        'recipes_read',
+        'How far each recipe reads',
+        thresholds={'nats': 0.05},
+        reading=True,
+    ),
     Claim('extension_gains', 'An extension gains beyond L'),
     Claim('extension_costs', 'An extension costs little inside L', thresholds={'nats': 0.05}),
     Claim(

@@ -24,7 +24,7 @@ from experiments.figures.kinds import (
     passkey_maps,
     reach,
     reach_predictors,
-    ruler_scores,
+    recipes,
     scratchpad_bars,
     task_lambda,
     tuned_lengths,

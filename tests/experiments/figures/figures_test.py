@@ -41,7 +41,7 @@ MEASURED_ON = {
     'attention_distance': 'rsc of lengths 2 to 8 (70 examples',
     'attended_distance': 'addition of lengths 5 to 8 (40 examples',
     'passkey_maps': '10 for each length and depth',
-    'ruler_scores': 'RULER, 2 tasks',
+    'recipes': 'RULER, 2 tasks',
     **dict.fromkeys(
         ('key_curves', 'key_attention', 'reach_predictors', 'weight_bound'),
         '10 for each length and depth',
@@ -49,7 +49,7 @@ MEASURED_ON = {
 }
 HAVE_TEXT = (  # beside the tables
     *('attended_distance', 'attention_distance', 'encoding_pairs', 'encoding_ranks'),
-    *('head_ranks', 'key_attention', 'reach_predictors', 'ruler_scores', 'scratchpad_bars'),
+    *('head_ranks', 'key_attention', 'reach_predictors', 'scratchpad_bars'),
     'weight_bound',
 )
 LENGTHS = [{'group': 'a'}]

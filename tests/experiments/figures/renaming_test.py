@@ -41,7 +41,7 @@ UNDECIDED = {
     ),
     *(
         'random_positions',
-        'ruler',
+        'checkpoint',
         'split',
         'split_local',
         'split_share',
@@ -174,6 +174,8 @@ def made(evaluation: str, index: int, seed: int, facts: dict) -> Records:
         return synthetic.passkey_records(**grid, reach=rng.uniform(200, 900), **facts)
     if evaluation == 'exact_match':
         return synthetic.exact_match_records(rng.uniform(), rng.uniform(0.9, 1), **facts)
+    if evaluation == 'longppl':
+        return synthetic.longppl_records(15 + np.cumsum(rng.uniform(-1, 20, 2)), **facts)
     if evaluation == 'ruler':
         return synthetic.ruler_records(rng.uniform(0, 100, 3), **facts)
     if evaluation == 'attention_distance':

@@ -46,7 +46,7 @@ from tests.experiments.figures.synthetic.positions import (
     ranks_input,
     shape_records,
 )
-from tests.experiments.figures.synthetic.ruler import ruler_input
+from tests.experiments.figures.synthetic.ruler import recipe_input
 from tests.experiments.figures.synthetic.tables import (
     ABLATION_OPTIONS,
     HARNESS_ROWS,
@@ -111,7 +111,7 @@ INPUTS = {
     'attention_distance': distance_input(),
     'attended_distance': attended_input(),
     'scratchpad_bars': scratchpad_input(),
-    'ruler_scores': ruler_input(),
+    'recipes': recipe_input(),
     'head_effects': FigureInput('split_heads', effect_runs(2), effect_options()),
     'factor_grid': FigureInput(
         'zero_shot', factor_runs(3), {'curves': FACTOR_CURVES, 'roles': FACTOR_ROLES}

@@ -6,7 +6,9 @@ import numpy as np
 
 from experiments.figures import FigureInput
 from nope.records import Measure, Records
-from tests.experiments.figures.synthetic.making import attributes, saying
+from tests.experiments.figures.synthetic.keys import key_records
+from tests.experiments.figures.synthetic.lengths import length_records
+from tests.experiments.figures.synthetic.making import attributes, measured, measuring, saying
 from tests.experiments.figures.synthetic.positions import positions_records
 
 
@@ -34,15 +36,22 @@ def ruler_records(averages, lengths=(128, 256, 512), tasks=('vt', 'fwe'), **chan
     )
 
 
-def ruler_input(before=(90, 70, 20), after=(92, 88, 70)) -> FigureInput:
-    """A model and a changed one, the first with its loss by position."""
-    records = {
-        'before': ruler_records(before),
-        'before_loss': positions_records(loss_bend=100),
-        'after': ruler_records(after, lam='1.2', multiplier=1.2),
-    }
-    panels = [
-        {'record': 'before', 'label': 'as it is', 'loss': 'before_loss'},
-        {'record': 'after', 'label': 'scaled'},
-    ]
-    return FigureInput('ruler', records, {'panels': panels})
+def recipe_input() -> FigureInput:
+    """A checkpoint of L = 128 and the same under YaRN, which costs 0.01 nats at L and reads to
+    2 L."""
+    multiples, length = (1, 2, 4), {'train_length': 128}
+    found, rows = {}, []
+    for label, tail, shares, averages in (
+        ('as it is', (1.2, 1.9, 2.6), (1, 0.4, 0), (90, 70, 20)),
+        ('YaRN 4', (1.21, 1.24, 1.4), (1, 0.9, 0.5), (92, 88, 70)),
+    ):
+        loss = length_records(np.zeros(3), multiples=multiples, **length)
+        records = {
+            'ruler': ruler_records(averages, **length),
+            'loss': measuring(loss, loss_tail=np.array(tail)),
+            'entropy': positions_records(512, entropy_bend=160, **length),
+            'keys': key_records(shares, multiples=multiples),
+        }
+        found |= {f'{label}_{name}': measured(record) for name, record in records.items()}
+        rows.append({'label': label, **{name: f'{label}_{name}' for name in records}})
+    return FigureInput('checkpoint', found, {'rows': rows})

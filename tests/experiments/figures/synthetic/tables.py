@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 
 from nope.records import Measure, Records
@@ -30,6 +32,20 @@ def perplexity_records(perplexity, *, corpus='pg19', multiples=WINDOWS, **change
         },
         {'length': lengths.astype(int)},
     )
+
+
+def longppl_records(values, *, multiples=(2, 4), **changed):
+    """LongPPL of texts of `multiples` of L; NaN where no token is key."""
+    found = perplexity_records(values, multiples=multiples)
+    facts = {'evaluation': 'longppl', 'short': 2048, 'stride': 512, 'gain': 2.0, 'ceiling': 2.0}
+    measures = {
+        'loss': found.measures['loss'],
+        'key_loss': found.measures['loss'],
+        'longppl': found.measures['perplexity'],
+        'key_tokens': found.measures['windows'],
+    }
+    attributes = {**found.attributes, **facts, 'evaluator': 'YaRN', **changed}
+    return dataclasses.replace(found, attributes=attributes, measures=measures)
 
 
 LONGBENCH = (

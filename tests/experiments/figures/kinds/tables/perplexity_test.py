@@ -13,6 +13,7 @@ from tests.experiments.figures.synthetic import (
     CORPORA,
     INPUTS,
     PERPLEXITY,
+    longppl_records,
     perplexity_records,
     stating,
 )
@@ -220,20 +221,6 @@ def test_bad_options_are_named(changed, message):
     options = {'corpora': CORPORA, 'rows': (ROW,)} | changed
     with pytest.raises(ValueError, match=f"figure 'f'.*{message}"):
         KIND.required('f', options)
-
-
-def longppl_records(values, *, multiples=(2, 4), **changed):
-    """LongPPL of texts of `multiples` of L; NaN where no token is key."""
-    found = perplexity_records(values, multiples=multiples)
-    facts = {'evaluation': 'longppl', 'short': 2048, 'stride': 512, 'gain': 2.0, 'ceiling': 2.0}
-    measures = {
-        'loss': found.measures['loss'],
-        'key_loss': found.measures['loss'],
-        'longppl': found.measures['perplexity'],
-        'key_tokens': found.measures['windows'],
-    }
-    attributes = {**found.attributes, **facts, 'evaluator': 'YaRN', **changed}
-    return dataclasses.replace(found, attributes=attributes, measures=measures)
 
 
 WITH_LONGPPL = (

@@ -1,0 +1,65 @@
+"""How far a checkpoint reads under each recipe: readings by its loss and by RULER."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from experiments.figures.claims.catalogue import CLAIMS
+from experiments.figures.claims.decide import Measured, Rule
+from experiments.figures.claims.headline import number
+from experiments.figures.read.recipe import Recipe
+from experiments.figures.roles import Undecided
+
+NATS = CLAIMS['recipes_read'].thresholds['nats']
+EFFECTIVE = {
+    'effective_length': 'the longest length up to which every mean score is above 85.6',
+    'effective_length_of_base': 'the same with 85 % of its score at the shortest length',
+}
+
+
+def _read_to(recipes: Sequence[Recipe]) -> Measured:
+    """By loss: the longest length up to which that of the last L/2 is little above the first
+    recipe's at L."""
+    base = recipes[0].curves.get('loss')
+    level = None if base is None else base.at(1)
+    if level is None:
+        raise Undecided('the loss at L was not measured')
+    measured, numbers = {}, []
+    for recipe in recipes:
+        curve = recipe.curves['loss']
+        reads = 0.0
+        for multiple, loss in zip(curve.multiples, curve.values, strict=True):
+            if multiple >= 1 and loss > level + NATS:
+                break
+            reads = float(multiple)
+        cost = curve.at(1)
+        assert cost is not None  # all have the same lengths
+        measured[recipe.label] = {'reads_to_L': reads, 'cost_at_L_nats': cost - level}
+        numbers.append(number(f'{recipe.label} reads to', reads, 'L'))
+    return measured, None, tuple(numbers)
+
+
+def _effective(recipes: Sequence[Recipe]) -> Measured:
+    if not recipes[0].effective:
+        raise Undecided('RULER was not measured')
+    measured = {recipe.label: dict(recipe.effective) for recipe in recipes}
+    numbers = tuple(
+        number(f'{r.label}, effective length', float(r.effective['effective_length']), 'tokens')
+        for r in recipes
+    )
+    return measured, None, numbers
+
+
+RULES: tuple[Rule[Sequence[Recipe]], ...] = (
+    Rule(
+        'recipes_read',
+        'The longest length up to which, from L on, the loss over the last L/2 positions is at '
+        f'most {NATS} nats above that of the first recipe at L.',
+        _read_to,
+    ),
+    Rule(
+        'effective_length',
+        '; '.join(f'{name}: {words}' for name, words in EFFECTIVE.items()) + ', in tokens.',
+        _effective,
+    ),
+)

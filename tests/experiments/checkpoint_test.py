@@ -1,0 +1,155 @@
+"""The config of recipes for a checkpoint: runs, exports, what is refused, and a whole command."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import pathlib
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from ml_collections import ConfigDict
+
+from configs.checkpoints import checkpoint
+from experiments.build import build
+from experiments.runs import ImportSpec, RunSpec
+from nope.interop import Described, save
+from nope.model import LayerKind, ModelConfig
+from nope.positions import NoPE, RoPE, Split
+from tests import tiny
+from tests.experiments import run_test
+
+ROOT = pathlib.Path(__file__).parents[2]
+L = 32
+SMALL = ModelConfig(
+    layers=4, width=16, heads=2, kv_heads=2, mlp_width=24, vocab_size=258, head_dim=8,
+    position=RoPE(base=500_000.0),
+)  # fmt: skip
+# As Gemma 3: windows in some layers.
+WINDOWED = (LayerKind(RoPE(), window=8), LayerKind(RoPE()))
+
+
+@pytest.fixture(scope='module')
+def directories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pathlib.Path]:
+    folder = tmp_path_factory.mktemp('models')
+    models = {
+        'rope': SMALL,
+        'windowed': dataclasses.replace(SMALL, position=NoPE(), pattern=WINDOWED),
+    }
+    for name, model in models.items():
+        save(folder / name, tiny.variables(model), Described(model, L, 257, 256), tokenizer='bytes')
+    return {name: folder / name for name in models}
+
+
+def asked(directory: pathlib.Path, argument: str, **changes: Any) -> ConfigDict:
+    config = checkpoint.get_config(argument)
+    config.init = f'hf:{directory}'
+    config.update_from_flattened_dict(changes)
+    return config
+
+
+def run_of(directory: pathlib.Path, recipe: str, **changes: Any) -> Any:
+    (spec,) = build(asked(directory, f'{recipe},loss', **changes)).evals.values()
+    return spec.run
+
+
+def test_a_recipe_changes_the_encoding_trains_at_l_and_searches(directories) -> None:
+    yarn = run_of(directories['rope'], 'yarn_4')
+    assert isinstance(yarn, ImportSpec) and yarn.model.position.base == 500_000.0
+    assert 'yarn' in yarn.model.position.describe().lower()
+    found = run_of(directories['rope'], 'dropped+short+log', **{'short_steps': 7})
+    assert isinstance(found, RunSpec) and found.searches
+    assert found.train.lengths == (48, 64, 96, 128)
+    tuned = found.init
+    assert tuned.fine_tunes and tuned.train.lengths == (L,) and tuned.train.steps == 7
+    assert tuned.model.position == NoPE() and isinstance(tuned.init, ImportSpec)
+    one = run_of(directories['rope'], 'nothing+log_one')
+    assert one.train.optimizer.tied and not found.train.optimizer.tied
+    headscale = run_of(directories['rope'], 'yarn_4+headscale')
+    assert headscale.train.lengths == (4 * L,) and headscale.init == yarn
+
+
+def test_global_drops_the_rotation_of_layers_without_a_window(directories) -> None:
+    found = run_of(directories['windowed'], 'global+short+log')
+    assert [kind.position for kind in found.model.kinds] == [RoPE(), NoPE()]
+    assert [kind.window for kind in found.model.kinds] == [8, None]
+    assert found.model.lam_layers == 'nope'  # the others have positions
+    with pytest.raises(
+        ValueError, match=r"runs\.global\.nope is 'global'; .* layers with a window"
+    ):
+        run_of(directories['rope'], 'global')
+
+
+def test_a_split_keeps_the_base_of_the_checkpoint_in_its_windows(directories) -> None:
+    experiment = build(asked(directories['rope'], 'split+short,loss', **{'split_window': 8}))
+    run = experiment.evals['split_short_loss'].run
+    expected = Split(RoPE(base=500_000.0), window=8)
+    assert run.model.position == expected and run.order_from == experiment.evals['near']
+
+
+def test_what_changes_weights_is_exported_for_the_longest_length_of_its_search(directories) -> None:
+    exports = build(asked(directories['rope'], 'nothing,nothing+log,dropped+short,loss')).exports
+    found = {export.name: export.export.length for export in exports}
+    assert found == {'nothing_log': 4 * L, 'dropped_short': L}
+
+
+def test_an_export_that_no_directory_can_hold_is_left_out_by_name(directories, caplog) -> None:
+    recipes = 'nothing,split+short,loss'
+    assert not build(asked(directories['rope'], recipes, **{'split_window': 8})).exports
+    assert 'exports.split_short is left out: ' in caplog.text
+    config = asked(directories['rope'], recipes, **{'split_window': 8})
+    config.exports.split_short.optional = False
+    with pytest.raises(ValueError):
+        build(config)
+
+
+@pytest.mark.parametrize(
+    'recipe', ['nothing+long+short', 'split', 'split+log', 'yarn_x', 'log', 'nothing+headscale+log']
+)
+def test_what_is_no_recipe_is_refused_with_the_known_ones(recipe: str) -> None:
+    with pytest.raises(
+        ValueError, match=r'checkpoint: .* is unknown; accepted: nothing, dropped, '
+    ):
+        checkpoint.get_config(f'{recipe},loss')
+
+
+def test_a_recipe_named_twice_is_refused() -> None:
+    with pytest.raises(ValueError, match='names a recipe twice'):
+        checkpoint.get_config('nothing,nothing,loss')
+
+
+def test_the_command_measures_draws_and_exports(directories, tmp_path: pathlib.Path) -> None:
+    (tmp_path / 'text').mkdir()
+    run_test.write_texts(tmp_path / 'text')
+    options = {
+        'init': f'hf:{directories["rope"]}',
+        'data.source': f'text:{tmp_path / "text"}',
+        'lengths': (1.0, 2.0),
+        'searched': (2.0,),
+        'entropy_at': 2.0,
+        'search.steps': 2,
+        'short_steps': 2,
+        'evaluation.windows': 4,
+    }
+    recipes = 'nothing,yarn_2+headscale,dropped+short+log,loss,entropy'
+    done = subprocess.run(
+        [sys.executable, '-m', 'experiments.run',
+         f'--config=configs/checkpoints/checkpoint.py:{recipes}', f'--workdir={tmp_path / "work"}',
+         *(f'--config.{name}={value}' for name, value in options.items())],
+        cwd=ROOT, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    summary = json.loads((tmp_path / 'work/figures/checkpoint/summary.json').read_text())
+    read = summary['claims'][0]['measured']
+    assert list(read) == [
+        'as it is', 'YaRN 2, HeadScale', 'rotation dropped, short training, log-length law'
+    ]  # fmt: skip
+    assert read['as it is']['cost_at_L_nats'] == 0
+    assert np.isfinite([one['cost_at_L_nats'] for one in read.values()]).all()
+    exported = sorted(
+        path.name.rpartition('-')[0] for path in (tmp_path / 'work/exports').glob('[!.]*')
+    )
+    assert exported == ['dropped_short_log', 'yarn_2_headscale']
