@@ -87,7 +87,10 @@ class RulerSpec(LengthsOfTextSpec):
         if section.get('leave_out', False):
             tokenizer = load_tokenizer(asked.run.data.tokenizer)
             plan = ruler.RulerPlan(tokenizer, tasks, lengths, samples, seed, corpora)
-            plan, misfits = plan.fitting()
+            try:
+                plan, misfits = plan.fitting()
+            except ValueError as error:  # no task is left
+                raise ValueError(f'{field}: {error}') from error
             for task, why in misfits.items():
                 log.warning('RULER leaves out %s, at every length: %s', task, why)
             tasks = plan.tasks

@@ -35,7 +35,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 def config(directory: pathlib.Path, **section: Any) -> ConfigDict:
     found = checkpoint.get_config('nothing,ruler')
     found.init, found.lengths = f'hf:{directory}', (512.0, 128.0, 256.0)
-    found.ruler.update(leave_out=False, **section)
+    found.ruler.update({'leave_out': False, **section})
     return found
 
 
@@ -83,6 +83,8 @@ def test_a_length_without_room_for_a_prompt_is_refused_before_a_model_reads(
     with pytest.raises(ValueError, match=r'ruler\.lengths: vt: length is 1024 tokens; the shortes'):
         spec(directory, tasks=('vt',), lengths=(1024, 4096)).check(bench)
     spec(directory, tasks=('vt',), lengths=(2048,)).check(bench)
+    with pytest.raises(ValueError, match=r'ruler\.lengths: vt: length is 1024 tokens'):
+        spec(directory, tasks=('vt',), lengths=(1024, 4096), leave_out=True)
 
 
 def test_each_budget_has_a_program_for_each_length(directory: pathlib.Path) -> None:
