@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
+import subprocess
+import sys
 import tempfile
 from typing import Any
 
@@ -12,8 +14,10 @@ import numpy as np
 import pytest
 
 from experiments.evaluations.texts import text_files
-from nope.data import encode_with_bos
+from nope import records
+from nope.data import DataConfig, encode_with_bos, eval_blocks
 from nope.data.chat import load_chat
+from nope.data.sources import Text
 from nope.evals import sliding
 from nope.evals.generation import Generator, Options
 from nope.evals.harness import evaluate, find, load
@@ -22,6 +26,7 @@ from nope.interop import tokenizer_in
 from nope.pretrained import Pretrained
 from nope.runtime.files import read_json
 from nope.variables import with_lam
+from tests.experiments import run_test
 from tests.real import stock
 from tests.real.models import (
     CHAPTER,
@@ -36,6 +41,7 @@ from tests.real.models import (
     write_tasks,
 )
 
+ROOT = pathlib.Path(__file__).parents[2]
 pytestmark = pytest.mark.real
 
 
@@ -139,3 +145,41 @@ def test_stock_reads_what_is_exported_with_its_lambda(
     np.testing.assert_allclose(losses.mean(), ours, rtol=0, atol=1e-5)
     moved = abs(ours - np.mean(wanted['loss']))
     assert moved < 1e-5 if config.qk_norm else moved > 0.01
+
+
+@pytest.mark.slow
+def test_stock_gives_the_losses_of_recipes(model: Pretrained, tmp_path: pathlib.Path) -> None:
+    """Of the exports that the config of recipes writes, over the same windows."""
+    if model.model.qk_norm:
+        pytest.skip('QK-norm divides a folded lambda out: refused')
+    (tmp_path / 'text').mkdir()
+    run_test.write_texts(tmp_path / 'text')
+    length, windows, work = 64, 2, tmp_path / 'work'
+    recipes = 'nothing,yarn_2+headscale,nothing+log,dropped+short,entropy'
+    options = {
+        'init': f'hf:{model.path}', 'data.source': f'text:{tmp_path / "text"}',
+        'train.length': length, 'searched': (2.0,), 'entropy_at': 2.0, 'search.steps': 2,
+        'search.batch_size': 1, 'short_steps': 2, 'finetune.batch_size': 1,
+        'evaluation.windows': windows,
+    }  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, '-m', 'experiments.run',
+         f'--config=configs/checkpoints/checkpoint.py:{recipes}', f'--workdir={work}',
+         *(f'--config.{name}={value}' for name, value in options.items())],
+        cwd=ROOT, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    source = DataConfig((Text(str(tmp_path / 'text')),), tokenizer_in(model.path) or '')
+    blocks = eval_blocks(
+        source, split='test', length=2 * length, count=windows, seed=0, cache=work / 'data'
+    ).tokens
+    figure = work / 'figures/checkpoint'
+    places = read_json(figure / 'inputs.json')['records']
+    for name in ('yarn_2_headscale', 'nothing_log', 'dropped_short'):
+        (export,) = (work / 'exports').glob(f'{name}-*')
+        losses = np.mean(
+            [stock.by_position(stock.opened(export), w.tolist())[0] for w in blocks], 0
+        )
+        ours = records.load(figure / places[f'{name}_entropy'])['loss']
+        for part in (slice(length), slice(None)):
+            np.testing.assert_allclose(losses[part].mean(), ours[part].mean(), rtol=0, atol=1e-5)
