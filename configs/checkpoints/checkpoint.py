@@ -82,10 +82,9 @@ def get_config(argument: str = '') -> ConfigDict:
     config.entropy_at = 4.0
     config.short_steps, config.long_steps = 46, 458  # of 8 sequences of 8,192 tokens
     config.split_share, config.split_window = 0.5, 512
-    config.train.length = placeholder(int)
-    config.data.tokenizer = placeholder(str)
-    for section in (config.data, config.ruler, config.passkey, config.longppl):
-        section.bos = placeholder(bool)  # as the tokenizer of the directory says
+    as_its_files_say(config)
+    for section in (config.ruler, config.passkey, config.longppl):
+        section.bos = placeholder(bool)
     source = config.data.get_ref('source')
     config.corpora = {'text': {'source': source, 'field': 'text', 'split': 'test'}}
     config.passkey.template = 'paper'
@@ -102,6 +101,13 @@ def get_config(argument: str = '') -> ConfigDict:
         raise ValueError(f'checkpoint: {argument!r} names a recipe twice')
     config.figure = {'kind': 'recipes', 'rows': tuple(rows)}
     return config
+
+
+def as_its_files_say(config: ConfigDict) -> None:
+    """Length, tokenizer and BOS of the checkpoint's directory, unless others are given."""
+    config.train.length = placeholder(int)
+    config.data.tokenizer = placeholder(str)
+    config.data.bos = placeholder(bool)
 
 
 def _row(config: ConfigDict, recipe: str, measures: list[str]) -> dict:

@@ -36,6 +36,7 @@ loss to 8e-7.
 from ml_collections import ConfigDict
 from ml_collections.config_dict import placeholder
 
+from configs.checkpoints import checkpoint
 from configs.shared import base, models
 
 LAWS = ('constant', 'log_length')
@@ -52,9 +53,7 @@ def get_config(law: str = 'constant') -> ConfigDict:
     config.init = placeholder(str)
     config.length = placeholder(int)
     config.nope = False
-    config.train.length = placeholder(int)
-    config.data.tokenizer = placeholder(str)
-    config.data.bos = placeholder(bool)  # as the tokenizer says
+    checkpoint.as_its_files_say(config)
     # The model is what its directory says; this is how it is computed, and what is scaled.
     config.model = {**models.execution(), 'remat': 'full', 'unroll': 1, 'lam_layers': 'auto'}
     config.evaluation.windows = 64

@@ -118,7 +118,7 @@ def test_every_field_can_be_set_on_the_command_line(name: str, size: str) -> Non
     assert not without_type(module.get_config(size))
 
 
-@pytest.mark.parametrize('name', ['extend', 'checkpoint'])
+@pytest.mark.parametrize('name', ['extend', 'checkpoint', 'whole_text'])
 def test_every_field_for_a_checkpoint_can_be_set_on_the_command_line(name: str) -> None:
     assert not without_type(config_files.module(name).get_config())
 

@@ -18,7 +18,7 @@ from experiments.figures.claims.verdict import HOLDS
 from tests.quick import QUICK
 
 ROOT = pathlib.Path(__file__).parents[2]
-OF_FILES = ('extend', 'checkpoint', 'table1', 'table3')  # which only the user has
+OF_FILES = ('extend', 'checkpoint', 'whole_text', 'table1', 'table3')  # which only the user has
 NAMES = sorted({name for names in configs().values() for name in names}.difference(OF_FILES))
 # Section -> few of what it makes: steps, windows, prompts.
 FEW: Mapping[str, Mapping[str, object]] = {

@@ -14,6 +14,7 @@ from experiments.figures.kinds import (
     frontier,
     head_effects,
     head_entropy,
+    head_maps,
     head_ranks,
     heads,
     key_attention,

@@ -38,6 +38,7 @@ UNDECIDED = {
         'reach_cures',
         'reach_predictors',
         'weight_bound',
+        'whole_text',
     ),
     *(
         'random_positions',

@@ -112,6 +112,9 @@ INPUTS = {
     'attended_distance': attended_input(),
     'scratchpad_bars': scratchpad_input(),
     'recipes': recipe_input(),
+    'head_maps': FigureInput(
+        'whole_text', {'base': shape_records(320)}, {'record': 'base', 'label': 'as it is'}
+    ),
     'head_effects': FigureInput('split_heads', effect_runs(2), effect_options()),
     'factor_grid': FigureInput(
         'zero_shot', factor_runs(3), {'curves': FACTOR_CURVES, 'roles': FACTOR_ROLES}

@@ -126,6 +126,7 @@ SHAPE_CURVES = (
 def shape_records(length=256, *, local_heads=0, **changed) -> Records:
     """Weights that spread with the length, in local heads not."""
     facts = attributes(**changed) | {'evaluation': 'attention_shape', 'length': length}
+    facts |= {'span': facts['train_length']}
     layers, heads, train_length = (facts[k] for k in ('n_layers', 'n_heads', 'train_length'))
     positions = np.arange(1, length + 1)
     without = np.broadcast_to(np.arange(heads) >= local_heads, (layers, heads))
