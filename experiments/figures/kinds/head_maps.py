@@ -61,7 +61,7 @@ class HeadMapsFigure(Figure[Maps]):
     def picture(self, given: FigureInput, data: Maps) -> mpl.Figure:
         _, layers, heads = data.bits.shape
         columns = len(data.multiples)
-        size = 1.0 + 0.11 * heads, 0.6 + 0.09 * layers
+        size = max(1.0 + 0.11 * heads, 1.6), max(0.6 + 0.09 * layers, 2.0)
         figure = style.new_figure(size[0] * columns + 1.4, 2 * size[1] + 0.6)
         axes = figure.subplots(2, columns, squeeze=False, sharex=True, sharey=True)
         span = int(given.records[given.options['record']].attributes['span'])
