@@ -1,14 +1,15 @@
 """Layers by heads of a checkpoint over one long text: entropy, weight on the latest L / 16 tokens.
 
-    nope run whole_text --workdir=work/whole_text \\
+    nope run whole_text:nothing,yarn_4 --workdir=work/whole_text \\
         --config.init=hf:DIR --config.length=131072 --config.data.source=jsonl:data/books
-    nope run whole_text:yarn_4 ...        under a recipe of checkpoint
 
-The text is one window of held-out text; `data.source` needs a document of so many tokens. Nothing
-of T x T numbers is held: the records have 16 bytes for each token and head.
+Names are recipes of checkpoint; without any it takes `nothing`. The text is one window of held-out
+text; `data.source` needs a document of so many tokens. Nothing of T x T numbers is held: the
+records have 16 bytes for each token and head.
 
-SmolLM2 (135M, L = 8,192) over 16,384 tokens: three minutes of two busy CPU cores. Result: at 2 L its
-heads look away from the latest 512 tokens; under YaRN 4 they do not.
+SmolLM2 (135M, L = 8,192) over 16,384 tokens: two and a half minutes of two busy CPU cores for each.
+Result: its heads have half of their weight on the latest 512 tokens at L, a tenth at 2 L. Under
+YaRN 4 they keep theirs.
 """
 
 from ml_collections import ConfigDict
@@ -17,19 +18,18 @@ from ml_collections.config_dict import placeholder
 from configs.checkpoints import checkpoint
 
 
-def get_config(recipe: str = 'nothing') -> ConfigDict:
-    config = checkpoint.get_config(f'{recipe},entropy')
-    (row,) = config.figure.rows
-    run = config.evals[row['entropy']].run
-    config.name = 'whole_text' if run == 'nothing' else f'whole_text_{run}'
+def get_config(recipes: str = 'nothing') -> ConfigDict:
+    config = checkpoint.get_config(f'{recipes},entropy')
+    config.name = 'whole_text'
     config.length = placeholder(int)
     config.evaluation.windows = 1
-    config.evals = {
-        'heads': {
-            'kind': 'attention_shape', 'run': run, 'target': config.get_ref('length'),
-            'span': 1 / 16,
-        },
-    }  # fmt: skip
+    rows = [(row['label'], row['entropy']) for row in config.figure.rows]
+    for _, record in rows:
+        config.evals[record] = {
+            'kind': 'attention_shape', 'run': config.evals[record].run,
+            'target': config.get_ref('length'), 'span': 1 / 16,
+        }  # fmt: skip
     config.exports = {}
-    config.figure = {'kind': 'head_maps', 'record': 'heads', 'label': row['label']}
+    curves = tuple({'record': record, 'label': label} for label, record in rows)
+    config.figure = {'kind': 'head_maps', 'curves': curves}
     return config

@@ -113,7 +113,9 @@ INPUTS = {
     'scratchpad_bars': scratchpad_input(),
     'recipes': recipe_input(),
     'head_maps': FigureInput(
-        'whole_text', {'base': shape_records(320)}, {'record': 'base', 'label': 'as it is'}
+        'whole_text',
+        {'base': shape_records(320), 'split': shape_records(320, local_heads=2)},
+        {'curves': SHAPE_CURVES},
     ),
     'head_effects': FigureInput('split_heads', effect_runs(2), effect_options()),
     'factor_grid': FigureInput(
