@@ -22,8 +22,8 @@ A search acts on the heads without position where there are others, else on all.
 chosen by its row is chosen on these windows; `--config.evaluation.split=validation` reads others.
 LongPPL's key tokens are chosen by the model under YaRN 8.
 
-WORKDIR/exports has each recipe that changes weights, as stock `transformers` loads it, its lambda
-folded for 4 L. Those that no such directory can say are named and left out.
+WORKDIR/exports has each of them as stock `transformers` loads it, its lambda folded for 4 L. Those
+that no such directory can say are named and left out.
 
     --config.lengths="(0.5,1.0,2.0)"      lengths of all measures, in L
     --config.searched="(2.0,)"            what lambda is searched for, in L
@@ -117,7 +117,7 @@ def _row(config: ConfigDict, recipe: str, measures: list[str]) -> dict:
     for measure in measures:
         row[measure] = f'{run}_{measure}'
         config.evals[row[measure]] = {'run': run, **_evaluation(config, measure)}
-    if 'search' in config.runs[run] or 'finetune' in config.runs[run]:
+    if recipe != 'nothing':
         config.exports[run] = {'run': run, 'optional': True}
     return row
 

@@ -90,10 +90,11 @@ def test_a_split_keeps_the_base_of_the_checkpoint_in_its_windows(directories) ->
     assert run.model.position == expected and run.order_from == experiment.evals['near']
 
 
-def test_what_changes_weights_is_exported_for_the_longest_length_of_its_search(directories) -> None:
-    exports = build(asked(directories['rope'], 'nothing,nothing+log,dropped+short,loss')).exports
+def test_a_recipe_is_exported_for_the_longest_length_of_its_search(directories) -> None:
+    recipes = 'nothing,yarn_4,nothing+log,dropped+short,loss'
+    exports = build(asked(directories['rope'], recipes)).exports
     found = {export.name: export.export.length for export in exports}
-    assert found == {'nothing_log': 4 * L, 'dropped_short': L}
+    assert found == {'yarn_4': None, 'nothing_log': 4 * L, 'dropped_short': L}
 
 
 def test_an_export_that_no_directory_can_hold_is_left_out_by_name(directories, caplog) -> None:
