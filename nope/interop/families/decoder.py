@@ -315,8 +315,7 @@ class Decoder:
             'mlp_bias': ((always['mlp_bias'],), 'has no such choice of biases'),
             'sliding_window': ((), 'has no windows'),
             'use_sliding_window': ((False,), 'has no windows'),
-            'no_rope_layers': ((), 'has RoPE in all layers'),
-            'no_rope_layer_interval': ((), 'has RoPE in all layers'),
+            **{key: (turns, 'leaves no layer out by it') for key, turns in _ROTATES.items()},
             'rope_interleaved': (
                 (self.neighbours,),
                 f'turns {"neighbouring dimensions" if self.neighbours else "halves of a head"}',
@@ -327,6 +326,22 @@ class Decoder:
             'attn_logit_softcapping': ((), 'caps no logits'),
             'final_logit_softcapping': ((), 'caps no logits'),
         }
+
+
+# Keys by which some class leaves layers without rotation -> their values of a layer that turns. A
+# class that has another key, or none, would turn all of them.
+_ROTATES: Mapping[str, tuple[Any, ...]] = {
+    'no_rope_layers': (),
+    'no_rope_layer_interval': (),
+    'nope_layer_interval': (),
+    'use_rope_layers': (),
+    'layer_rope_theta': (),
+    'qk_rope_head_dim': (),
+    'position_embedding_type': ('rope',),
+    'use_rope': (True,),
+    'use_nope': (False,),
+    'skip_rope': (False,),
+}
 
 
 def _given(default: int | None) -> tuple[int, ...]:

@@ -27,7 +27,7 @@ class _Windows:
     """`layer_types` says which layers have the window; where it is left out, all but the first and
     every fourth after it."""
 
-    keys = ('sliding_window', 'layer_types')
+    keys = ('sliding_window', 'layer_types', _THETAS)
 
     def read(self, fields: Fields, layers: int, rope: RoPE) -> Sequence[LayerKind]:
         window = _WINDOW
