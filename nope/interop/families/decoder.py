@@ -300,7 +300,7 @@ class Decoder:
         """ValueError for what other classes compute and this one does not."""
         common.check_plain(fields, by_layer=self.by_layer)
         for key, (accepted, why) in self._foreign().items():
-            if key not in self.biases and key not in self.layers.keys:
+            if not any(key in own for own in (self.biases, self.layers.keys, self.notes)):
                 fields.only(key, *accepted, why=f'{self.architecture} {why}')
         for key, values in self.notes.items():
             fields.only(key, *values, why=f'{self.architecture} computes nothing else')
