@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+import textwrap
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from experiments.config import Ledger, Section
 from experiments.evaluations import KINDS, EvalEntry, EvalSpec
-from experiments.exports import ExportSpec
+from experiments.exports import ExportSpec, Unwritable
 from experiments.exports import from_entry as export_from_entry
 from experiments.runs import (
     HeadScores,
@@ -54,10 +55,10 @@ class Entries(Scope):
         for name in self.names('exports'):
             try:
                 found.append(self._export(name))
-            except ValueError as error:
+            except Unwritable as error:
                 if not self.group('exports')[name].get('optional'):
                     raise
-                log.warning('exports.%s is left out: %s', name, error)
+                log.warning('%s is left out', textwrap.shorten(str(error), 300))
         return found
 
     # Runs

@@ -89,8 +89,12 @@ class ExportSpec(Spec):
             raise ValueError(f'{folder} holds another model: {different}')
 
 
+class Unwritable(ValueError):
+    """No directory of stock's can say what the model is."""
+
+
 def from_entry(scope: Scope, entry: Section, name: str, run: Source) -> ExportSpec:
-    """ValueError before hours of a search, for a lambda that cannot be written so.
+    """Unwritable before hours of a search, for a model or a lambda that cannot be written so.
 
     Without `target`, a law of the length is written for the longest that it was searched at."""
     length = None
@@ -103,12 +107,12 @@ def from_entry(scope: Scope, entry: Section, name: str, run: Source) -> ExportSp
     own = 'float32' if run.imported is None else run.imported.dtype
     dtype = entry.get('dtype', '') or own
     export = Export(entry.get('lam', 'fold'), length, dtype)
-    check_export(run.model, export)
-    if (run.searched or run.model.lam != Constant()) and export.lam == 'fold':
-        try:
+    try:
+        check_export(run.model, export)
+        if (run.searched or run.model.lam != Constant()) and export.lam == 'fold':
             check_foldable(run.model, length)
-        except ValueError as error:
-            raise ValueError(f'{entry.path("lam")}: {error}') from error
+    except ValueError as error:
+        raise Unwritable(f'{entry.path("lam")}: {error}') from error
     return ExportSpec(name, run, export)
 
 

@@ -44,14 +44,21 @@ def coefficient(section: Section, field: str) -> lam.Coefficient:
 
 
 def position_for(
-    section: Mapping[str, Any], model: ModelConfig, train_length: int, field: str
+    section: Mapping[str, Any],
+    model: ModelConfig,
+    train_length: int,
+    field: str,
+    *,
+    limited: bool = True,
 ) -> Position:
     """Another position encoding for a trained model. RoPE for a RoPE model, in a split too, keeps
     its own fields, its base above all, where the section leaves them out. ValueError for a section
-    that is none, and where layers differ in such a field, of which one would be lost."""
+    that is none, and where layers differ in such a field, of which one would be lost. limited:
+    whether it is also for layers with a window or chunks."""
     if not isinstance(section, Mapping):
         raise ValueError(describe(field, section, "it takes named values, as {'kind': 'none'}"))
-    own = [kind.position for kind in model.kinds if isinstance(kind.position, RoPE)]
+    kinds = [kind for kind in model.kinds if limited or not kind.is_limited]
+    own = [kind.position for kind in kinds if isinstance(kind.position, RoPE)]
     if own and section.get('kind') == 'split' and 'local' in section:
         local = position_for(section['local'], model, train_length, f'{field}.local')
         split = from_section(section, train_length, field)

@@ -99,15 +99,13 @@ class Scope:
         return length
 
     def training_lengths(self, section: Section, train_length: int) -> tuple[int, ...]:
-        """`times` L, or `target` tokens where that is given, each times the `shares`."""
+        """Multiples of L, or shares of `target` tokens where that is given."""
         target = section.optional('target')
         if target is None:
             field = section.path('times')
-            longest = [self.times(t, train_length, field) for t in section['times']]
-        else:
-            longest = [section.at_least('target', 1)]
-        field = section.path('shares')
-        return tuple(self.share(n, s, field) for n in longest for s in section['shares'])
+            return tuple(self.times(t, train_length, field) for t in section['times'])
+        section.at_least('target', 1)
+        return tuple(self.share(target, s, section.path('shares')) for s in section['shares'])
 
     def lengths_field(self, section: Section) -> str:
         """Path of the field that `training_lengths` follow."""

@@ -37,7 +37,7 @@ from ml_collections import ConfigDict
 from ml_collections.config_dict import placeholder
 
 from configs.checkpoints import checkpoint
-from configs.shared import base, models
+from configs.shared import base
 
 LAWS = ('constant', 'log_length')
 SHARES = (0.375, 0.5, 0.75, 1.0)  # of `length`, that a length-aware lambda is searched at
@@ -50,12 +50,9 @@ def get_config(law: str = 'constant') -> ConfigDict:
         )
     config = base.experiment('extend', 'quick')
     config.name = 'extend' if law == 'constant' else f'extend_{law}'
-    config.init = placeholder(str)
+    checkpoint.of_a_directory(config)
     config.length = placeholder(int)
     config.nope = False
-    checkpoint.as_its_files_say(config)
-    # The model is what its directory says; this is how it is computed, and what is scaled.
-    config.model = {**models.execution(), 'remat': 'full', 'unroll': 1, 'lam_layers': 'auto'}
     config.evaluation.windows = 64
     config.evaluation.batch_tokens = 8192
     config.grid.windows = 32
@@ -88,4 +85,4 @@ def get_config(law: str = 'constant') -> ConfigDict:
 def _search(law: str, length: object) -> dict:
     if law == 'constant':
         return {'law': law, 'target': length, 'start_from': 'grid'}
-    return {'law': law, 'target': length, 'shares': SHARES, 'bound': 0.0, 'start': 0.0}
+    return {**checkpoint.LAW, 'target': length, 'shares': SHARES}

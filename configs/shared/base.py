@@ -128,8 +128,8 @@ def _search(size: str) -> dict:
         'law': 'constant',
         'objective': 'loss',  # or 'entropy': that of each head at L, without labels
         'times': (2.0,),
-        'target': placeholder(int),  # tokens, in place of `times`
-        'shares': (1.0,),  # of each of these lengths
+        'target': placeholder(int),  # tokens; `shares` of it take the place of `times`
+        'shares': (1.0,),
         'batch_size': 8,
         'steps': 200,
         'learning_rate': 0.1,

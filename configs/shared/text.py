@@ -72,7 +72,7 @@ def add(config: ConfigDict, size: str) -> ConfigDict:
     }
     config.ruler = {
         'tasks': (),  # those that read no file of the user
-        'lengths': (),  # tokens of prompt and answer; none: by `times` or `target` of the entry
+        'lengths': (),  # tokens of prompt and answer; none: by `times` of the entry
         'samples': 500,
         'seed': 42,
         'folder': '',  # of essays, SQuAD and HotpotQA, for the other tasks

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import logging
 import os
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 from experiments.bench import Bench
@@ -85,15 +86,11 @@ class RulerSpec(LengthsOfTextSpec):
             corpora.check(files)
         samples, seed = section.at_least('samples', 1), section.at_least('seed', 0)
         if section.get('leave_out', False):
-            tokenizer = load_tokenizer(asked.run.data.tokenizer)
-            plan = ruler.RulerPlan(tokenizer, tasks, lengths, samples, seed, corpora)
+            given = asked.run.data.tokenizer, tasks, lengths, samples, seed, str(folder)
             try:
-                plan, misfits = plan.fitting()
+                tasks = _fitting(*given)
             except ValueError as error:  # no task is left
                 raise ValueError(f'{field}: {error}') from error
-            for task, why in misfits.items():
-                log.warning('RULER leaves out %s, at every length: %s', task, why)
-            tasks = plan.tasks
         words = any(ruler.TASKS[task].needs_words for task in tasks)
         content = [
             corpora.identity(_files_of(tasks)),
@@ -110,6 +107,10 @@ class RulerSpec(LengthsOfTextSpec):
             typed=field,
             **common,
         )
+
+    @property
+    def reads(self) -> Mapping[int, int]:
+        return dict.fromkeys(self.lengths, self.samples * len(self.tasks))
 
     def check(self, bench: Bench) -> None:
         try:
@@ -150,6 +151,24 @@ class RulerSpec(LengthsOfTextSpec):
             corpora=ruler.Corpora(pathlib.Path(self.folder) if self.folder else None),
             cache=bench.cache / 'ruler',
         )
+
+
+@functools.lru_cache(maxsize=16)
+def _fitting(
+    tokenizer: str,
+    tasks: tuple[str, ...],
+    lengths: tuple[int, ...],
+    samples: int,
+    seed: int,
+    folder: str,
+) -> tuple[str, ...]:
+    """The tasks that every length has room for; the others are named once. ValueError for none."""
+    corpora = ruler.Corpora(pathlib.Path(folder) if folder else None)
+    given = load_tokenizer(tokenizer), tasks, lengths, samples, seed, corpora
+    plan, misfits = ruler.RulerPlan(*given).fitting()
+    for task, why in misfits.items():
+        log.warning('RULER leaves out %s, at every length: %s', task, why)
+    return plan.tasks
 
 
 def _files_of(tasks: tuple[str, ...]) -> list[str]:

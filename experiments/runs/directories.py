@@ -60,8 +60,8 @@ class Imported:
                     raise ValueError(f'runs.{name}.{field} is {value!r}; accepted: {said}')
             if entry.get('nope') and not entry.get('init'):
                 raise ValueError(
-                    f'runs.{name}.nope is True; it needs runs.{name}.init=hf:DIR, the model that '
-                    'was trained without positions'
+                    f'runs.{name}.nope is {entry["nope"]!r}; it needs runs.{name}.init=hf:DIR, the '
+                    'model that was trained without positions'
                 )
         inits = (entry.get('init') for entry in runs.values())
         self._inits = sorted({init for init in inits if is_import(init)})

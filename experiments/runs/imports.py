@@ -71,8 +71,9 @@ def from_entry(scope: Scope, entry: Section) -> ImportSpec:
 
 
 def _described(scope: Scope, entry: Section, opened: Opened) -> tuple[Section, Described]:
-    """Fields of the entry for the model, and the model with its position encoding; `nope` says that
-    it has none, or none in the layers that see all keys."""
+    """Fields of the entry for the model, and the model with its position encoding. `nope` takes it
+    away, or from the layers that see all keys alone. Where these turn by a RoPE of their own,
+    another one is theirs alone too."""
     found = dict(entry.inner('model')) if 'model' in entry else {}
     where = f'{entry.name}.model'
     for name in found:
@@ -86,20 +87,26 @@ def _described(scope: Scope, entry: Section, opened: Opened) -> tuple[Section, D
         found['position'] = {'kind': 'none'}
     changes = Section(where, found, scope.ledger)
     directory, _, described = opened
-    if nope == GLOBAL and len({kind.is_limited for kind in described.model.kinds}) < 2:
-        rule = f'the model in {directory.path} needs layers with a window and others without'
-        raise entry.error('nope', rule)
+    if nope == GLOBAL:
+        dropped = described.model.with_position(NoPE(), limited=False)
+        if dropped == described.model or not any(k.is_limited for k in described.model.kinds):
+            rule = (
+                f'the model in {directory.path} needs layers with a window, and others without one '
+                'that have a position encoding'
+            )
+            raise entry.error('nope', rule)
     model, says = described.model, described.model.describe_position()
     if 'position' in changes:
         field = changes.path('position')
-        position = position_for(changes['position'], model, scope.length, field)
+        limited = nope is True or (nope != GLOBAL and not _turn_apart(model))
+        given = changes['position'], model, scope.length, field
+        position = position_for(*given, limited=limited)
         kinds = {type(kind.position) for kind in model.kinds}
         if not isinstance(position, NoPE) and type(position) not in kinds:
             raise ValueError(
                 f'{field} is {position.describe()}; the model in {directory.path} has {says}'
             )
         with changes.naming():
-            limited = nope != GLOBAL
             return changes, interop.describe(directory, position=position, limited=limited)
     section = scope.section('model')
     asked = 'position' in section and section.inner('position') == {'kind': 'none'}
@@ -109,6 +116,16 @@ def _described(scope: Scope, entry: Section, opened: Opened) -> tuple[Section, D
             'trained without them, set nope=True'
         )
     return changes, described
+
+
+def _turn_apart(model: ModelConfig) -> bool:
+    """Whether layers with a window turn by another RoPE than those that see all keys, as in Gemma
+    3, whose own scaling is of the latter alone."""
+    near, far = (
+        {k.position for k in model.kinds if k.is_limited == limited and k.position != NoPE()}
+        for limited in (True, False)
+    )
+    return bool(near and far and near != far)
 
 
 @functools.lru_cache(maxsize=8)

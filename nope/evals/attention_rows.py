@@ -36,11 +36,13 @@ class WeightRows(NamedTuple):
     """Weights of some queries in a batch of sequences.
 
     members: numbers of the batch's sequences, in its order. Rows behind them are surplus.
-    lengths_B: int32, tokens of each row; a surplus row has 1. queries_R: int32 positions. Some
-    lie behind the end of a shorter sequence. weights: float32 [L, B, N, R, T] for each model.
+    tokens_BT: int32. lengths_B: int32, tokens of each row; a surplus row has 1. queries_R: int32
+    positions. Some lie behind the end of a shorter sequence. weights: float32 [L, B, N, R, T] for
+    each model.
     """
 
     members: list[int]
+    tokens_BT: jax.Array
     lengths_B: jax.Array
     queries_R: jax.Array
     weights: list[jax.Array]
@@ -83,7 +85,7 @@ def over(
             for begin in range(0, len(at), step):
                 queries_R = jnp.asarray(at[begin : begin + step])
                 found = [weights(*model, *placed, queries_R) for model in models]
-                yield WeightRows(some, placed[1], queries_R, found)
+                yield WeightRows(some, *placed, queries_R, found)
 
 
 def check_fits(config: ModelConfig, sequences: Sequence[np.ndarray]) -> None:

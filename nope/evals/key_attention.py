@@ -13,8 +13,8 @@ from jax.sharding import Mesh
 
 from nope import sharding
 from nope.data import Tokenizer
-from nope.evals import attention_rows, batching
-from nope.evals.attention_rows import BUDGET, Model, WeightRows
+from nope.evals import attention_rows
+from nope.evals.attention_rows import BUDGET, Model
 from nope.evals.forward import Progress
 from nope.evals.passkey import PasskeyPlan
 from nope.evals.passkey.retrieval import PasskeyPrompt
@@ -115,11 +115,13 @@ def run(
     attention_rows.check_fits(config, sequences)
     lengths = sorted({prompt.length for prompt in prompts})
     found: dict[int, Look] = {}  # prompts are read in the order of their lengths
-    budget = min(BUDGET, batch_tokens * config.layers * config.heads)
+    # A token's keys and values are held beside its weights.
+    held = BUDGET // (2 * config.head_dim)
+    budget = min(held, batch_tokens * config.layers * config.heads)
     how: dict[str, Any] = {'mesh': mesh, 'queries': 1, 'budget': budget, 'progress': progress}
     with sharding.use(mesh):
         for rows in attention_rows.over([Model(config, variables)], sequences, **how):
-            norms = value_norms(config, variables, _tokens(rows, sequences, mesh))
+            norms = value_norms(config, variables, rows.tokens_BT)
             weights_LBNT, norms_LBNT = map(sharding.fetch, (rows.weights[0][:, :, :, 0], norms))
             for b, i in enumerate(rows.members):
                 weights_LNT, norms_LNT = weights_LBNT[:, b], norms_LBNT[:, b]
@@ -156,13 +158,6 @@ def run(
         },
         coordinates={'length': np.array(lengths)},
     )
-
-
-def _tokens(rows: WeightRows, sequences: Sequence[np.ndarray], mesh: Mesh) -> jax.Array:
-    """int32 [B, T]: the tokens of a batch of rows."""
-    some = [sequences[i] for i in rows.members]
-    tokens = batching.right_padded(some, len(rows.lengths_B), len(some[0]))
-    return sharding.put(tokens, sharding.rows(mesh))
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from ml_collections import ConfigDict
 
-from configs.checkpoints import checkpoint
+from configs.checkpoints import checkpoint, whole_text
 from experiments.build import build
 from experiments.runs import ImportSpec, RunSpec
 from nope.interop import Described, save
@@ -72,15 +72,17 @@ def test_a_recipe_changes_the_encoding_trains_at_l_and_searches(directories) -> 
     assert headscale.train.lengths == (4 * L,) and headscale.init == yarn
 
 
-def test_global_drops_the_rotation_of_layers_without_a_window(directories) -> None:
+def test_global_drops_the_rotation_of_layers_without_a_window(directories, tmp_path) -> None:
     found = run_of(directories['windowed'], 'global+short+log')
     assert [kind.position for kind in found.model.kinds] == [RoPE(), NoPE()]
     assert [kind.window for kind in found.model.kinds] == [8, None]
     assert found.model.lam_layers == 'nope'  # the others have positions
-    with pytest.raises(
-        ValueError, match=r"runs\.global\.nope is 'global'; .* layers with a window"
-    ):
-        run_of(directories['rope'], 'global')
+    again = dataclasses.replace(SMALL, position=NoPE(), pattern=(WINDOWED[0], LayerKind(NoPE())))
+    given = Described(again, L, 257, 256)
+    save(tmp_path / 'split', tiny.variables(again), given, tokenizer='bytes')
+    for path in (directories['rope'], tmp_path / 'split'):  # nothing to drop
+        with pytest.raises(ValueError, match=r"runs\.global\.nope is 'global'; .* with a window"):
+            run_of(path, 'global')
 
 
 def test_a_split_keeps_the_base_of_the_checkpoint_in_its_windows(directories) -> None:
@@ -88,6 +90,11 @@ def test_a_split_keeps_the_base_of_the_checkpoint_in_its_windows(directories) ->
     run = experiment.evals['split_short_loss'].run
     expected = Split(RoPE(base=500_000.0), window=8)
     assert run.model.position == expected and run.order_from == experiment.evals['near']
+    changes = {'split_window': 8, 'grid.windows': 3}
+    searched = build(asked(directories['rope'], 'split+short+log,loss', **changes)).evals
+    found = searched['split_short_log_loss'].run.model
+    np.testing.assert_array_equal(found.heads_with_lam, [[False, True]] * 4)
+    assert searched['near'].windows.count == 3
 
 
 def test_a_recipe_is_exported_for_the_longest_length_of_its_search(directories) -> None:
@@ -100,7 +107,7 @@ def test_a_recipe_is_exported_for_the_longest_length_of_its_search(directories) 
 def test_an_export_that_no_directory_can_hold_is_left_out_by_name(directories, caplog) -> None:
     recipes = 'nothing,split+short,loss'
     assert not build(asked(directories['rope'], recipes, **{'split_window': 8})).exports
-    assert 'exports.split_short is left out: ' in caplog.text
+    assert 'exports.split_short.lam: ' in caplog.text and 'is left out' in caplog.text
     config = asked(directories['rope'], recipes, **{'split_window': 8})
     config.exports.split_short.optional = False
     with pytest.raises(ValueError):
@@ -111,15 +118,32 @@ def test_an_export_that_no_directory_can_hold_is_left_out_by_name(directories, c
     'recipe', ['nothing+long+short', 'split', 'split+log', 'yarn_x', 'log', 'nothing+headscale+log']
 )
 def test_what_is_no_recipe_is_refused_with_the_known_ones(recipe: str) -> None:
-    with pytest.raises(
-        ValueError, match=r'checkpoint: .* is unknown; accepted: nothing, dropped, '
-    ):
+    with pytest.raises(ValueError, match=r'checkpoint: .* is no recipe; accepted: ENCODING\[\+TR'):
         checkpoint.get_config(f'{recipe},loss')
 
 
-def test_a_recipe_named_twice_is_refused() -> None:
-    with pytest.raises(ValueError, match='names a recipe twice'):
-        checkpoint.get_config('nothing,nothing,loss')
+@pytest.mark.parametrize('argument', ['nothing,nothing,loss', 'yarn_4,yarn_4.0', 'loss,loss'])
+def test_what_is_named_twice_is_refused(argument: str) -> None:
+    with pytest.raises(ValueError, match='names something twice'):
+        checkpoint.get_config(argument)
+
+
+def test_figures_of_different_recipes_have_different_names() -> None:
+    names = {checkpoint.get_config(a).name for a in ('', 'nothing,loss', 'nothing,yarn_4,loss')}
+    assert len(names) == 3
+    heads = {whole_text.get_config(a).name for a in ('', 'yarn_4', 'nothing,yarn_4')}
+    assert len(heads) == 3
+    with pytest.raises(ValueError, match="whole_text: 'loss' is no recipe"):
+        whole_text.get_config('nothing,loss')
+
+
+def test_windows_that_do_not_reach_beyond_l_are_refused_before_anything_runs(directories) -> None:
+    with pytest.raises(ValueError, match='is of 32 positions, not beyond L = 32'):
+        build(asked(directories['rope'], 'nothing,entropy', entropy_at=1.0))
+    config = whole_text.get_config()
+    config.init, config.length = f'hf:{directories["rope"]}', 16
+    with pytest.raises(ValueError, match='windows of 16 tokens; accepted: from L = 32 on'):
+        build(config)
 
 
 def test_the_command_measures_draws_and_exports(directories, tmp_path: pathlib.Path) -> None:
@@ -130,6 +154,7 @@ def test_the_command_measures_draws_and_exports(directories, tmp_path: pathlib.P
         'data.source': f'text:{tmp_path / "text"}',
         'lengths': (1.0, 2.0),
         'searched': (2.0,),
+        'law_searched': (1.5, 2.0),
         'entropy_at': 2.0,
         'search.steps': 2,
         'short_steps': 2,
@@ -143,7 +168,7 @@ def test_the_command_measures_draws_and_exports(directories, tmp_path: pathlib.P
         cwd=ROOT, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    summary = json.loads((tmp_path / 'work/figures/checkpoint/summary.json').read_text())
+    summary = json.loads(next((tmp_path / 'work').glob('figures/*/summary.json')).read_text())
     read = summary['claims'][0]['measured']
     assert list(read) == [
         'as it is', 'YaRN 2, HeadScale', 'rotation dropped, short training, log-length law'

@@ -52,7 +52,7 @@ def test_lengths_are_multiples_of_the_training_length_or_tokens(directory: pathl
 
 def test_prompts_are_of_tasks_without_files_and_bos_unless_asked_otherwise(directory) -> None:
     found = spec(directory)
-    assert (found.tasks, found.samples, found.plan_seed, found.bos) == (FREE, 500, 42, False)
+    assert (found.tasks, found.samples, found.plan_seed, found.bos) == (FREE, 50, 42, False)
     other = spec(directory, tasks=('vt,fwe',), bos=True)
     assert (other.tasks, other.bos) == (('vt', 'fwe'), True)
 

@@ -158,7 +158,8 @@ def test_stock_gives_the_losses_of_recipes(model: Pretrained, tmp_path: pathlib.
     recipes = 'nothing,yarn_2+headscale,nothing+log,dropped+short,entropy'
     options = {
         'init': f'hf:{model.path}', 'data.source': f'text:{tmp_path / "text"}',
-        'train.length': length, 'searched': (2.0,), 'entropy_at': 2.0, 'search.steps': 2,
+        'train.length': length, 'searched': (2.0,), 'law_searched': (2.0,),
+        'entropy_at': 2.0, 'search.steps': 2,
         'search.batch_size': 1, 'short_steps': 2, 'finetune.batch_size': 1,
         'evaluation.windows': windows,
     }  # fmt: skip
@@ -173,7 +174,7 @@ def test_stock_gives_the_losses_of_recipes(model: Pretrained, tmp_path: pathlib.
     blocks = eval_blocks(
         source, split='test', length=2 * length, count=windows, seed=0, cache=work / 'data'
     ).tokens
-    figure = work / 'figures/checkpoint'
+    (figure,) = (work / 'figures').iterdir()
     places = read_json(figure / 'inputs.json')['records']
     for name in ('yarn_2_headscale', 'nothing_log', 'dropped_short'):
         (export,) = (work / 'exports').glob(f'{name}-*')

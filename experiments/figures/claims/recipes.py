@@ -29,7 +29,9 @@ def _read_to(recipes: Sequence[Recipe]) -> Measured:
         curve = recipe.curves['loss']
         reads = 0.0
         for multiple, loss in zip(curve.multiples, curve.values, strict=True):
-            if multiple >= 1 and loss > level + NATS:
+            if multiple < 1:
+                continue
+            if loss > level + NATS:
                 break
             reads = float(multiple)
         cost = curve.at(1)

@@ -11,6 +11,7 @@ import numpy as np
 from experiments.figures.base import Figure, kind
 from experiments.figures.given import (
     FigureInput,
+    Known,
     Measures,
     check_count,
     check_differ,
@@ -18,6 +19,7 @@ from experiments.figures.given import (
     shared_attribute,
 )
 from experiments.figures.look import captions, cells, mpl, style
+from experiments.figures.read import positions_known
 from experiments.figures.read.curves import BITS_PER_NAT
 
 MOST = 3  # models
@@ -54,6 +56,9 @@ class HeadMapsFigure(Figure[Sequence[Maps]]):
             check_options(name, curve, ('record', 'label'), ('record', 'label'), 'curves')
         check_differ(name, 'labels of curves', [curve['label'] for curve in options['curves']])
         return {curve['record']: 'attention_shape' for curve in options['curves']}
+
+    def check_known(self, name: str, options: Mapping[str, Any], known: Known) -> None:
+        positions_known.reaching_l(name, known)
 
     def read(self, given: FigureInput) -> list[Maps]:
         for attribute in ('span', 'n_layers', 'n_heads'):

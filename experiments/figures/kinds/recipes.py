@@ -14,6 +14,7 @@ from experiments.figures.claims import recipes as claims
 from experiments.figures.given import (
     MEASURES,
     FigureInput,
+    Known,
     Measures,
     check_count,
     check_differ,
@@ -92,6 +93,15 @@ class RecipesFigure(Figure[Sequence[Recipe]]):
                 found[row[ENTROPY]] = 'positions'
         check_differ(name, 'labels of rows', [row['label'] for row in rows])
         return found
+
+    def check_known(self, name: str, options: Mapping[str, Any], known: Known) -> None:
+        for record in (row[ENTROPY] for row in options['rows'] if ENTROPY in row):
+            facts = known[record]
+            if facts['length'] <= facts['train_length']:
+                raise ValueError(
+                    f'figure {name!r}: {record!r} is of {facts["length"]} positions, not beyond '
+                    f'L = {facts["train_length"]}'
+                )
 
     def read(self, given: FigureInput) -> list[Recipe]:
         found = [_read(given, row) for row in given.options['rows']]
@@ -179,8 +189,7 @@ class RecipesFigure(Figure[Sequence[Recipe]]):
         return '\n'.join(tables)
 
     def caption(self, given: FigureInput, recipes: Sequence[Recipe]) -> str:
-        row = given.options['rows'][0]
-        length = given.records[row[next(m for m in row if m != 'label')]].attributes['train_length']
+        length = _first(given).attributes['train_length']
         sources = {
             row['label']: [given.records[row[m]] for m in row if m != 'label']
             for row in given.options['rows']
@@ -228,8 +237,6 @@ def _entropy(given: FigureInput, name: str) -> dict[float, np.ndarray]:
     end of the windows."""
     records = given.records[name]
     L, T = int(records.attributes['train_length']), records['entropy'].shape[-1]
-    if T <= L:
-        raise ValueError(f'figure {given.name!r}: {name!r} is of {T} positions, not beyond L = {L}')
     span = max(L // 8, 1)
     return {
         end / L: BITS_PER_NAT * records['entropy'][..., end - span : end].mean(axis=-1)
@@ -266,6 +273,10 @@ def _looks(recipes: Sequence[Recipe]) -> list[dict[str, Any]]:
     ]
 
 
+def _first(given: FigureInput) -> Records:
+    """Some records of the first row."""
+    return given.records[next(v for k, v in given.options['rows'][0].items() if k != 'label')]
+
+
 def _token(given: FigureInput) -> str:
-    row = given.options['rows'][0]
-    return captions.token_name(given.records[row[next(m for m in row if m != 'label')]])
+    return captions.token_name(_first(given))

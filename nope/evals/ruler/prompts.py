@@ -71,9 +71,10 @@ class RulerPlan:
         """The plan without the tasks that some length has no room for, and for each of these why.
         ValueError where no task is left."""
         misfits: dict[str, str] = {}
+        shortest = (min(self.lengths),)  # a longer one has room too
         for task in self.tasks:
             try:
-                dataclasses.replace(self, tasks=(task,)).check()
+                dataclasses.replace(self, tasks=(task,), lengths=shortest).check()
             except ValueError as error:
                 misfits[task] = str(error)
         left = tuple(task for task in self.tasks if task not in misfits)

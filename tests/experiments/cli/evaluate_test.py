@@ -16,7 +16,7 @@ import jax
 import numpy as np
 import pytest
 
-from configs.checkpoints import ruler
+from configs.checkpoints import checkpoint
 from experiments.build import build
 from experiments.cli import declared, evaluate
 from experiments.config_files import ROOT
@@ -239,15 +239,15 @@ def test_a_config_asks_for_the_same(
     pytest.importorskip('wonderwords')
     helmet = tmp_path / 'helmet'
     FILES['helmet'](helmet)
-    config = ruler.get_config()
-    config.init, config.length, config.train.length = f'hf:{directory}', 8192, 16
+    config = checkpoint.get_config('nothing,loss')
+    config.init, config.train.length, config.lengths = f'hf:{directory}', 16, (1.0,)
     config.corpora = {'own': {'source': f'text:{text}', 'split': 'all'}}
     config.perplexity.update({'published': False, 'budget': 64})
-    of_text = {'run': 'base', 'tokens': (8, 32), 'corpus': 'own'}
+    of_text = {'run': 'nothing', 'tokens': (8, 32), 'corpus': 'own'}
     config.evals.text = {'kind': 'perplexity', **of_text}
     config.evals.first = {'kind': 'positions', **of_text, 'evaluation': {'windows': 3}}
     config.evals.helmet = {
-        'kind': 'helmet', 'run': 'base', 'tokens': (8192,), 'helmet': {'folder': str(helmet)}
+        'kind': 'helmet', 'run': 'nothing', 'tokens': (8192,), 'helmet': {'folder': str(helmet)}
     }  # fmt: skip
     evals = build(config).evals
     wanted = {evals[name].kind: identity(evals[name]) for name in ('text', 'first')}
