@@ -24,7 +24,7 @@ def _read_to(recipes: Sequence[Recipe]) -> Measured:
     level = None if base is None else base.at(1)
     if level is None:
         raise Undecided('the loss at L was not measured')
-    measured, numbers = {}, []
+    measured = {}
     for recipe in recipes:
         curve = recipe.curves['loss']
         reads = 0.0
@@ -37,19 +37,31 @@ def _read_to(recipes: Sequence[Recipe]) -> Measured:
         cost = curve.at(1)
         assert cost is not None  # all have the same lengths
         measured[recipe.label] = {'reads_to_L': reads, 'cost_at_L_nats': cost - level}
-        numbers.append(number(f'{recipe.label} reads to', reads, 'L'))
-    return measured, None, tuple(numbers)
+    told = _first_and_best({label: one['reads_to_L'] for label, one in measured.items()})
+    return (
+        measured,
+        None,
+        tuple(number(f'{label} reads to', reads, 'L') for label, reads in told.items()),
+    )
 
 
 def _effective(recipes: Sequence[Recipe]) -> Measured:
     if not recipes[0].effective:
         raise Undecided('RULER was not measured')
     measured = {recipe.label: dict(recipe.effective) for recipe in recipes}
-    numbers = tuple(
-        number(f'{r.label}, effective length', float(r.effective['effective_length']), 'tokens')
-        for r in recipes
+    told = _first_and_best({r.label: float(r.effective['effective_length']) for r in recipes})
+    return (
+        measured,
+        None,
+        tuple(number(f'{label}, effective length', n, 'tokens') for label, n in told.items()),
     )
-    return measured, None, numbers
+
+
+def _first_and_best(by_label: dict[str, float]) -> dict[str, float]:
+    """Of the first recipe, and of the first that reads furthest, if another does."""
+    first = next(iter(by_label))
+    best = max(by_label, key=lambda label: by_label[label])
+    return {label: by_label[label] for label in (first, best)}
 
 
 RULES: tuple[Rule[Sequence[Recipe]], ...] = (
