@@ -182,7 +182,7 @@ class RecipesFigure(Figure[Sequence[Recipe]]):
             unit = measure.unit.format(token=_token(given))
             head = [f'{measure.title} ({unit})', *(f'{m:g} L' for m in first.multiples)]
             body = (
-                [r.label, *(f'{v:.{measure.digits}f}' for v in r.curves[name].values)]
+                [r.label, *(_told(v, measure.digits) for v in r.curves[name].values)]
                 for r in recipes
             )
             tables.append(table_of(head, body))
@@ -205,6 +205,11 @@ class RecipesFigure(Figure[Sequence[Recipe]]):
             f'multiples of its training length L = {length:,} (dotted). {entropy}'
             f'{captions.sources(sources)}'
         )
+
+
+def _told(value: float, digits: int) -> str:
+    """A dash where LongPPL has no key tokens."""
+    return f'{value:.{digits}f}' if np.isfinite(value) else '–'
 
 
 def _read(given: FigureInput, row: Mapping[str, Any]) -> Recipe:
