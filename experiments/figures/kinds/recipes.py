@@ -209,7 +209,7 @@ class RecipesFigure(Figure[Sequence[Recipe]]):
 
 def _told(value: float, digits: int) -> str:
     """A dash where LongPPL has no key tokens."""
-    return f'{value:.{digits}f}' if np.isfinite(value) else '–'
+    return f'{value:.{digits}f}' if np.isfinite(value) else '-'
 
 
 def _read(given: FigureInput, row: Mapping[str, Any]) -> Recipe:
