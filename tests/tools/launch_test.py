@@ -126,6 +126,11 @@ def test_the_figures_of_a_stage_run_side_by_side(tmp_path: pathlib.Path) -> None
     ]
     assert all(stage(name).returncode == 0 for name in ('keys', 'reach', 'table'))
     assert called(calls)[-1][3] == 'table2:large,longppl'
+    assert 'no data/checkpoint/config.json' in stage('checkpoint').stderr
+    (tmp_path / 'data' / 'checkpoint').mkdir()
+    (tmp_path / 'data' / 'checkpoint' / 'config.json').write_text('{}')
+    assert stage('checkpoint', '--plan').returncode == 0
+    assert {'--config.init=hf:data/checkpoint', '--plan'} < set(called(calls)[-1])
 
 
 def test_the_scripts_run_the_command(tmp_path: pathlib.Path) -> None:

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The size large on one GPU: the figures of a stage side by side, in one work folder.
+# What is large, on one GPU: the figures of a stage side by side, in one work folder.
 #
 #   tools/launch/large_one_gpu.sh STAGE [FLAG ...]
 #
@@ -7,6 +7,7 @@
 #   keys    split_seeds                            RoPE, half forget gates, NAPE
 #   reach   reach                                  half forget gates, half windows, NAPE
 #   table   table2 with LongPPL, after text        NoPE, and RoPE fine-tuned under PI and YaRN
+#   checkpoint   recipes for data/checkpoint      a Hugging Face directory, such as SmolLM2
 #
 # Run it where data/books and data/books_tokenizer are (configs/books/README.md). A stage stops after
 # MINUTES (9), and started again goes on. SEEDS is (0,), WORKDIR work/large, PYTHON python. Flags go
@@ -14,20 +15,31 @@
 set -euo pipefail
 
 name=${0##*/}
+needed=(data/books data/books_tokenizer/tokenizer.json)
+flags=()
 case ${1-} in
     text) figures=(fig1:large fig4:large fig5:large fig_dynamic:large fig7:large) ;;
     keys) figures=(split_seeds:large) ;;
     reach) figures=(reach:large) ;;
     table) figures=(table2:large,longppl) ;;
+    checkpoint)
+        recipes=nothing,yarn_2,yarn_4,yarn_4+headscale,nothing+headscale,nothing+log
+        recipes+=,dropped+short,dropped+short+log
+        figures=("checkpoint:$recipes,loss,entropy,keys,text_keys,ruler")
+        needed=(data/books data/checkpoint/config.json)
+        flags=(--config.init=hf:data/checkpoint --config.data.source=jsonl:data/books
+            --config.model.dtype=bfloat16 '--config.lengths=(0.5,1.0,2.0,4.0)'
+            --config.search.steps=50 --config.passkey.tests=2 --config.ruler.samples=10)
+        ;;
     *)
-        echo "$name: the stage is '${1-}'; accepted: text, keys, reach, table" >&2
+        echo "$name: the stage is '${1-}'; accepted: text, keys, reach, table, checkpoint" >&2
         exit 2
         ;;
 esac
 shift
-for needed in data/books data/books_tokenizer/tokenizer.json; do
-    if [ ! -e "$needed" ]; then
-        echo "$name: there is no $needed here; configs/books/README.md says how to make it" >&2
+for path in "${needed[@]}"; do
+    if [ ! -e "$path" ]; then
+        echo "$name: there is no $path here; configs/books/README.md says how to make the books" >&2
         exit 2
     fi
 done
@@ -40,7 +52,7 @@ commands=()
 for figure in "${figures[@]}"; do
     # TERM, upon which a command saves its training and ends.
     timeout --kill-after=30 "${MINUTES:-9}m" "${PYTHON:-python}" -m experiments.run "$figure" \
-        --workdir="$workdir" --config.seeds="${SEEDS:-(0,)}" "$@" &
+        --workdir="$workdir" --config.seeds="${SEEDS:-(0,)}" ${flags[@]+"${flags[@]}"} "$@" &
     commands+=($!)
 done
 status=0
