@@ -25,11 +25,8 @@ from experiments.board.summaries import Summary, of_work
 # gives the files.
 FREE = ('name', 'seeds')
 FILES = ('corpora.', 'data.', 'harness.files', 'longbench.folder', 'task.path', 'task.tokenizer')
-OF_CHECKPOINTS = (
-    'extend',
-    'checkpoint',
-    'whole_text',
-)  # their model is the user's, and they have no sizes
+# Their model is the user's, and they have no sizes.
+OF_CHECKPOINTS = ('extend', 'checkpoint', 'whole_text')
 # Sections of entries by name: a field of an entry that its config has not was given to it.
 ENTRIES = ('corpora.', 'evals.', 'exports.', 'runs.')
 _OF_CODE = re.compile(r'.*\.kind|corpora\.[^.]+\.tokenizer')  # fields of entries with defaults

@@ -86,8 +86,8 @@ def get_config(argument: str = '') -> ConfigDict:
     config.split_share, config.split_window = 0.5, 512
     for section in (config.ruler, config.passkey, config.longppl):
         section.bos = placeholder(bool)
-    source = config.data.get_ref('source')
-    config.corpora = {'text': {'source': source, 'field': 'text', 'split': 'test'}}
+    read = {name: config.data.get_ref(name) for name in ('source', 'field')}
+    config.corpora = {'text': {**read, 'split': 'test'}}
     config.passkey.template = 'paper'
     config.ruler.update(samples=50, leave_out=True)  # tasks that a length has no room for
     config.evaluation.windows = 16
@@ -166,9 +166,7 @@ def _run(config: ConfigDict, recipe: str) -> tuple[str, str]:
         lengths = config.get_ref('searched' if searched == 'headscale' else 'law_searched')
         before, run, label = run, f'{run}_{searched}', f'{label}, {title}'
         config.runs[run] = {'init': before, 'search': {'times': lengths, **search}}
-        if (
-            encoding == SPLIT
-        ):  # of a model that is imported, lambda acts on all heads, and still does
+        if encoding == SPLIT:  # or it acts on all heads, as in the model that was imported
             config.runs[run].model = {'lam_layers': 'nope'}
     return run, label
 
