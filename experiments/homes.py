@@ -11,7 +11,7 @@ from nope.identity import first_difference
 from nope.runtime.files import read_object, write_json
 
 SPEC = 'spec.json'
-_NAME = re.compile(r'[A-Za-z0-9_][A-Za-z0-9_.=+-]{0,99}')
+_NAME = re.compile(r'[A-Za-z0-9_][A-Za-z0-9_.=+-]{0,199}')
 SETTINGS = 'settings'  # of a figure's spec: path -> value of the fields that determine it
 
 
@@ -19,7 +19,7 @@ def check_name(field: str, name: object) -> None:
     """ValueError, naming the field, for what is no name of one folder or file."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ValueError(
-            f'{field} is {name!r:.300}; accepted: up to 100 letters, digits and _ . = + -, '
+            f'{field} is {name!r:.300}; accepted: up to 200 letters, digits and _ . = + -, '
             'the first a letter, a digit or _'
         )
 

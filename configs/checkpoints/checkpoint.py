@@ -39,8 +39,6 @@ for 4 L. Those that no such directory can say are named and left out.
 Not run at these lengths.
 """
 
-import hashlib
-
 from ml_collections import ConfigDict
 from ml_collections.config_dict import placeholder
 
@@ -75,7 +73,7 @@ def get_config(argument: str = '') -> ConfigDict:
     if len(set(named)) < len(named):
         raise ValueError(f'checkpoint: {argument!r} names something twice')
     config = text.add(base.experiment('checkpoint', 'quick'), 'quick')
-    config.name = named_after('checkpoint', named)
+    config.name = '_'.join(['checkpoint', *named])
     of_a_directory(config)
     config.lengths = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
     config.longppl_lengths = (2.0, 4.0, 8.0)
@@ -99,14 +97,6 @@ def get_config(argument: str = '') -> ConfigDict:
     rows = [_row(config, recipe, measures) for recipe in recipes]
     config.figure = {'kind': 'recipes', 'rows': tuple(rows)}
     return config
-
-
-def named_after(name: str, words: list[str]) -> str:
-    """A figure's name with the words of its argument, or with a digest of many."""
-    said = '_'.join(words).replace('+', '_')
-    if len(said) > 60:
-        said = hashlib.sha256(said.encode()).hexdigest()[:8]
-    return f'{name}_{said}' if said else name
 
 
 def of_a_directory(config: ConfigDict) -> None:

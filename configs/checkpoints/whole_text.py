@@ -22,7 +22,7 @@ def get_config(recipes: str = '') -> ConfigDict:
     if measures := set(recipes.split(',')) & set(checkpoint.MEASURES):
         raise ValueError(f'whole_text: {min(measures)!r} is no recipe of checkpoint')
     config = checkpoint.get_config(f'{recipes or "nothing"},entropy')
-    config.name = checkpoint.named_after('whole_text', recipes.split(','))
+    config.name = '_'.join(['whole_text', *filter(None, recipes.split(','))])
     config.length = placeholder(int)
     config.evaluation.windows = 1
     rows = [(row['label'], row['entropy']) for row in config.figure.rows]

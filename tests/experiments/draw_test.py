@@ -70,7 +70,7 @@ def test_a_figure_of_an_old_work_folder_is_refused_with_what_to_do(
 
 
 @pytest.mark.parametrize(('changes', 'message'), [
-    ({'name': '../../../esc'}, "name in {path} is '../../../esc'; accepted: up to 100 letters"),
+    ({'name': '../../../esc'}, "name in {path} is '../../../esc'; accepted: up to 200 letters"),
     ({'kind': 'pie'}, "kind in {path} is 'pie'; accepted: ablation_table, "),
     ({'records': []}, 'records in {path} is []; it takes named values'),
     ({'kind': []}, 'kind in {path} is []; accepted: ablation_table, '),
