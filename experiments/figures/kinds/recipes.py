@@ -188,6 +188,12 @@ class RecipesFigure(Figure[Sequence[Recipe]]):
             tables.append(table_of(head, body))
         return '\n'.join(tables)
 
+    def _tasks(self, given: FigureInput) -> str:
+        name = given.options['rows'][0].get('ruler')
+        if name is None:
+            return ''
+        return f"RULER's tasks: {', '.join(map(str, given.records[name].coordinates['task']))}. "
+
     def caption(self, given: FigureInput, recipes: Sequence[Recipe]) -> str:
         length = _first(given).attributes['train_length']
         sources = {
@@ -202,7 +208,7 @@ class RecipesFigure(Figure[Sequence[Recipe]]):
         )
         return (
             f'A checkpoint under {len(recipes)} recipes, by the length of what it reads, in '
-            f'multiples of its training length L = {length:,} (dotted). {entropy}'
+            f'multiples of its training length L = {length:,} (dotted). {entropy}{self._tasks(given)}'
             f'{captions.sources(sources)}'
         )
 

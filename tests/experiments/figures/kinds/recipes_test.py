@@ -62,6 +62,7 @@ def test_each_measure_has_a_panel_and_a_table() -> None:
     ]
     assert '| YaRN 4 | 1.310 | 1.210 | 1.240 | 1.400 |' in output.markdown
     assert '| as it is | 100.0 | 40.0 | 0.0 |' in output.markdown
+    assert "RULER's tasks: vt, fwe." in output.caption
 
 
 @pytest.mark.parametrize(
