@@ -188,12 +188,6 @@ class RecipesFigure(Figure[Sequence[Recipe]]):
             tables.append(table_of(head, body))
         return '\n'.join(tables)
 
-    def _tasks(self, given: FigureInput) -> str:
-        name = given.options['rows'][0].get('ruler')
-        if name is None:
-            return ''
-        return f"RULER's tasks: {', '.join(map(str, given.records[name].coordinates['task']))}. "
-
     def caption(self, given: FigureInput, recipes: Sequence[Recipe]) -> str:
         length = _first(given).attributes['train_length']
         sources = {
@@ -208,8 +202,8 @@ class RecipesFigure(Figure[Sequence[Recipe]]):
         )
         return (
             f'A checkpoint under {len(recipes)} recipes, by the length of what it reads, in '
-            f'multiples of its training length L = {length:,} (dotted). {entropy}{self._tasks(given)}'
-            f'{captions.sources(sources)}'
+            f'multiples of its training length L = {length:,} (dotted). {entropy}'
+            f'{_tasks(given)}{captions.sources(sources)}'
         )
 
 
@@ -282,6 +276,13 @@ def _looks(recipes: Sequence[Recipe]) -> list[dict[str, Any]]:
         }
         for k in range(len(recipes))
     ]
+
+
+def _tasks(given: FigureInput) -> str:
+    name = given.options['rows'][0].get('ruler')
+    if name is None:
+        return ''
+    return f"RULER's tasks: {', '.join(map(str, given.records[name].coordinates['task']))}. "
 
 
 def _first(given: FigureInput) -> Records:
