@@ -502,7 +502,7 @@ def test_the_share_of_steps_that_warm_up_is_named():
 @pytest.mark.parametrize(('name', 'path', 'value', 'message'), [
     ('fig5', 'figure.layers', (9,), r"'fig5': layers must lie in 0\.\.3, got 9"),
     ('fig3', 'figure.layers', (0, -1), r"'fig3': layers must lie in 0\.\.3, got -1"),
-    ('fig7', 'evals.late.times', 1.0, r"'late.*' has windows of 64 tokens; a fit needs positions"),
+    ('fig7', 'evals.late.times', 1.0, r"'late.*' has windows of 64 tokens; it needs positions"),
     ('fig1', 'evals.nope.times', 0.5, r'is 32|32 tokens|compares records of one length'),
 ])  # fmt: skip
 def test_a_figure_that_its_records_cannot_bear_is_refused_before_any(name, path, value, message):

@@ -1,4 +1,4 @@
-"""How far a checkpoint reads under each recipe: readings by its loss and by RULER."""
+"""Reach of an extended checkpoint by its loss, and its effective length on RULER: readings."""
 
 from __future__ import annotations
 
@@ -38,11 +38,8 @@ def _read_to(recipes: Sequence[Recipe]) -> Measured:
         assert cost is not None  # all have the same lengths
         measured[recipe.label] = {'reads_to_L': reads, 'cost_at_L_nats': cost - level}
     told = _first_and_best({label: one['reads_to_L'] for label, one in measured.items()})
-    return (
-        measured,
-        None,
-        tuple(number(f'{label} reads to', reads, 'L') for label, reads in told.items()),
-    )
+    numbers = tuple(number(f'{label} reads to', reads, 'L') for label, reads in told.items())
+    return measured, None, numbers
 
 
 def _effective(recipes: Sequence[Recipe]) -> Measured:
@@ -50,11 +47,8 @@ def _effective(recipes: Sequence[Recipe]) -> Measured:
         raise Undecided('RULER was not measured')
     measured = {recipe.label: dict(recipe.effective) for recipe in recipes}
     told = _first_and_best({r.label: float(r.effective['effective_length']) for r in recipes})
-    return (
-        measured,
-        None,
-        tuple(number(f'{label}, effective length', n, 'tokens') for label, n in told.items()),
-    )
+    numbers = tuple(number(f'{label}, effective length', n, 'tokens') for label, n in told.items())
+    return measured, None, numbers
 
 
 def _first_and_best(by_label: dict[str, float]) -> dict[str, float]:

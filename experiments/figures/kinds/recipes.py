@@ -22,6 +22,7 @@ from experiments.figures.given import (
 )
 from experiments.figures.look import captions, length_axes, mpl, style
 from experiments.figures.look.web import table_of
+from experiments.figures.read import positions_known
 from experiments.figures.read.curves import BITS_PER_NAT
 from experiments.figures.read.recipe import Curve, Recipe
 from nope.records import Records
@@ -95,18 +96,13 @@ class RecipesFigure(Figure[Sequence[Recipe]]):
         return found
 
     def check_known(self, name: str, options: Mapping[str, Any], known: Known) -> None:
-        for record in (row[ENTROPY] for row in options['rows'] if ENTROPY in row):
-            facts = known[record]
-            if facts['length'] <= facts['train_length']:
-                raise ValueError(
-                    f'figure {name!r}: {record!r} is of {facts["length"]} positions, not beyond '
-                    f'L = {facts["train_length"]}'
-                )
+        compared = [row[ENTROPY] for row in options['rows'] if ENTROPY in row]
+        positions_known.beyond_l(name, {record: known[record] for record in compared})
 
     def read(self, given: FigureInput) -> list[Recipe]:
         found = [_read(given, row) for row in given.options['rows']]
         for recipe, (name, curve) in itertools.product(found, found[0].curves.items()):
-            if recipe.curves[name].lengths != curve.lengths:
+            if not np.array_equal(recipe.curves[name].multiples, curve.multiples):
                 raise ValueError(
                     f'figure {given.name!r}: {name} of {recipe.label!r} was measured at other '
                     f'lengths than of {found[0].label!r}'
@@ -218,13 +214,9 @@ def _read(given: FigureInput, row: Mapping[str, Any]) -> Recipe:
         if name in row:
             records = given.records[row[name]]
             values = measure.values(records)
-            lengths = records.along('length', len(values)).tolist()
-            order = np.argsort(lengths)
-            curves[name] = Curve(
-                tuple(lengths[i] for i in order),
-                np.array(lengths)[order] / records.attributes['train_length'],
-                np.asarray(values, np.float64)[order],
-            )
+            multiples = records.along('length', len(values)) / records.attributes['train_length']
+            order = np.argsort(multiples)
+            curves[name] = Curve(multiples[order], values[order])
     entropy = None
     if ENTROPY in row:
         entropy = _entropy(given, row[ENTROPY])

@@ -19,11 +19,11 @@ def reaching_l(name: str, known: Known) -> None:
 
 
 def beyond_l(name: str, known: Known) -> None:
-    """ValueError for windows that end at L, beyond which a fit begins."""
+    """ValueError for windows that end at L, beyond which a fit or a comparison begins."""
     for record, facts in known.items():
         if facts['length'] < facts['train_length'] + 2:
             raise ValueError(
-                f'figure {name!r}: {record!r} has windows of {facts["length"]} tokens; a fit needs '
+                f'figure {name!r}: {record!r} has windows of {facts["length"]} tokens; it needs '
                 f'positions beyond L = {facts["train_length"]}'
             )
 

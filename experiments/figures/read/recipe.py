@@ -1,4 +1,4 @@
-"""What one recipe for a checkpoint reaches, by length."""
+"""Loss, retrieval and entropy by length of a checkpoint under one recipe of extension."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from typing import NamedTuple
 
 import numpy as np
 
+from experiments.figures.read.by_seed import index_of
+
 
 class Curve(NamedTuple):
-    """A measure by length. lengths: in tokens, ascending. multiples: [n] of L. values: [n]."""
+    """A measure by length. multiples: [n] of L, ascending. values: [n]."""
 
-    lengths: tuple[int, ...]
     multiples: np.ndarray
     values: np.ndarray
 
     def at(self, multiple: float) -> float | None:
         """The value at so many L; None where it was not measured."""
-        near = np.flatnonzero(np.isclose(self.multiples, multiple))
-        return float(self.values[near[0]]) if near.size else None
+        index = index_of(multiple, self.multiples)
+        return None if index is None else float(self.values[index])
 
 
 @dataclasses.dataclass(frozen=True)
