@@ -7,6 +7,7 @@ import json
 import pathlib
 import subprocess
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from ml_collections import ConfigDict
 from configs.checkpoints import checkpoint, whole_text
 from experiments.build import build
 from experiments.runs import ImportSpec, RunSpec
+from experiments.runs.directories import Opened
+from nope import interop
 from nope.interop import Described, save
 from nope.model import LayerKind, ModelConfig
 from nope.positions import NoPE, RoPE, Split
@@ -56,6 +59,24 @@ def run_of(directory: pathlib.Path, recipe: str, **changes: Any) -> Any:
     return spec.run
 
 
+def drawn(
+    directory: pathlib.Path, folder: pathlib.Path, recipes: str, options: Mapping[str, Any]
+) -> pathlib.Path:
+    """The figure of recipes in the work folder `folder`/work, by the command, on `folder`/text."""
+    (folder / 'text').mkdir()
+    run_test.write_texts(folder / 'text')
+    given = {'init': f'hf:{directory}', 'data.source': f'text:{folder / "text"}', **options}
+    done = subprocess.run(
+        [sys.executable, '-m', 'experiments.run',
+         f'--config=configs/checkpoints/checkpoint.py:{recipes}', f'--workdir={folder / "work"}',
+         *(f'--config.{name}={value}' for name, value in given.items())],
+        cwd=ROOT, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (figure,) = (folder / 'work/figures').iterdir()
+    return figure
+
+
 def test_a_recipe_changes_the_encoding_trains_at_l_and_searches(directories) -> None:
     yarn = run_of(directories['rope'], 'yarn_4')
     assert isinstance(yarn, ImportSpec) and yarn.model.position.base == 500_000.0
@@ -83,6 +104,25 @@ def test_global_drops_the_rotation_of_layers_without_a_window(directories, tmp_p
     for path in (directories['rope'], tmp_path / 'split'):  # nothing to drop
         with pytest.raises(ValueError, match=r"runs\.global\.nope is 'global'; .* with a window"):
             run_of(path, 'global')
+
+
+def test_yarn_is_for_the_layers_that_see_all_keys_where_these_turn_apart(
+    directories, monkeypatch
+) -> None:
+    """As in Gemma 3."""
+    apart = (LayerKind(RoPE(), window=8), LayerKind(RoPE(base=1e6)))
+    model = dataclasses.replace(SMALL, position=NoPE(), pattern=apart)
+    opened = Opened.of(str(directories['windowed']))
+    described = opened.described._replace(model=model)
+    monkeypatch.setattr(Opened, 'of', lambda path: opened._replace(described=described))
+    changed = described._replace(model=None)
+
+    def describe(directory: Any, *, position: Any, limited: bool) -> Any:
+        return changed._replace(model=model.with_position(position, limited=limited))
+
+    monkeypatch.setattr(interop, 'describe', describe)
+    near, far = (kind.position for kind in run_of(directories['windowed'], 'yarn_4').model.kinds)
+    assert near == RoPE() and far.base == 1e6 and 'YaRN x4' in far.describe()
 
 
 def test_a_split_keeps_the_base_of_the_checkpoint_in_its_windows(directories) -> None:
@@ -138,7 +178,7 @@ def test_figures_of_different_recipes_have_different_names() -> None:
 
 
 def test_windows_that_do_not_reach_beyond_l_are_refused_before_anything_runs(directories) -> None:
-    with pytest.raises(ValueError, match='is of 32 positions, not beyond L = 32'):
+    with pytest.raises(ValueError, match='windows of 32 tokens; it needs positions beyond L = 32'):
         build(asked(directories['rope'], 'nothing,entropy', entropy_at=1.0))
     config = whole_text.get_config()
     config.init, config.length = f'hf:{directories["rope"]}', 16
@@ -147,11 +187,7 @@ def test_windows_that_do_not_reach_beyond_l_are_refused_before_anything_runs(dir
 
 
 def test_the_command_measures_draws_and_exports(directories, tmp_path: pathlib.Path) -> None:
-    (tmp_path / 'text').mkdir()
-    run_test.write_texts(tmp_path / 'text')
     options = {
-        'init': f'hf:{directories["rope"]}',
-        'data.source': f'text:{tmp_path / "text"}',
         'lengths': (1.0, 2.0),
         'searched': (2.0,),
         'law_searched': (1.5, 2.0),
@@ -161,14 +197,8 @@ def test_the_command_measures_draws_and_exports(directories, tmp_path: pathlib.P
         'evaluation.windows': 4,
     }
     recipes = 'nothing,yarn_2+headscale,dropped+short+log,loss,entropy'
-    done = subprocess.run(
-        [sys.executable, '-m', 'experiments.run',
-         f'--config=configs/checkpoints/checkpoint.py:{recipes}', f'--workdir={tmp_path / "work"}',
-         *(f'--config.{name}={value}' for name, value in options.items())],
-        cwd=ROOT, capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    summary = json.loads(next((tmp_path / 'work').glob('figures/*/summary.json')).read_text())
+    figure = drawn(directories['rope'], tmp_path, recipes, options)
+    summary = json.loads((figure / 'summary.json').read_text())
     read = summary['claims'][0]['measured']
     assert list(read) == [
         'as it is', 'YaRN 2, HeadScale', 'rotation dropped, short training, log-length law'

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
-import subprocess
-import sys
 import tempfile
 from typing import Any
 
@@ -26,7 +24,7 @@ from nope.interop import tokenizer_in
 from nope.pretrained import Pretrained
 from nope.runtime.files import read_json
 from nope.variables import with_lam
-from tests.experiments import run_test
+from tests.experiments import checkpoint_test
 from tests.real import stock
 from tests.real.models import (
     CHAPTER,
@@ -41,7 +39,6 @@ from tests.real.models import (
     write_tasks,
 )
 
-ROOT = pathlib.Path(__file__).parents[2]
 pytestmark = pytest.mark.real
 
 
@@ -152,29 +149,19 @@ def test_stock_gives_the_losses_of_recipes(model: Pretrained, tmp_path: pathlib.
     """Of the exports that the config of recipes writes, over the same windows."""
     if model.model.qk_norm:
         pytest.skip('QK-norm divides a folded lambda out: refused')
-    (tmp_path / 'text').mkdir()
-    run_test.write_texts(tmp_path / 'text')
     length, windows, work = 64, 2, tmp_path / 'work'
     recipes = 'nothing,yarn_2+headscale,nothing+log,dropped+short,entropy'
     options = {
-        'init': f'hf:{model.path}', 'data.source': f'text:{tmp_path / "text"}',
         'train.length': length, 'searched': (2.0,), 'law_searched': (2.0,),
         'entropy_at': 2.0, 'search.steps': 2,
         'search.batch_size': 1, 'short_steps': 2, 'finetune.batch_size': 1,
         'evaluation.windows': windows,
     }  # fmt: skip
-    done = subprocess.run(
-        [sys.executable, '-m', 'experiments.run',
-         f'--config=configs/checkpoints/checkpoint.py:{recipes}', f'--workdir={work}',
-         *(f'--config.{name}={value}' for name, value in options.items())],
-        cwd=ROOT, capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    figure = checkpoint_test.drawn(model.path, tmp_path, recipes, options)
     source = DataConfig((Text(str(tmp_path / 'text')),), tokenizer_in(model.path) or '')
     blocks = eval_blocks(
         source, split='test', length=2 * length, count=windows, seed=0, cache=work / 'data'
     ).tokens
-    (figure,) = (work / 'figures').iterdir()
     places = read_json(figure / 'inputs.json')['records']
     for name in ('yarn_2_headscale', 'nothing_log', 'dropped_short'):
         (export,) = (work / 'exports').glob(f'{name}-*')
