@@ -3,15 +3,16 @@
 #
 #   tools/launch/large_one_gpu.sh STAGE [FLAG ...]
 #
-#   text    fig1, fig4, fig5, fig_dynamic, fig7    NoPE and RoPE
-#   keys    split_seeds                            RoPE, half forget gates, NAPE
-#   reach   reach                                  half forget gates, half windows, NAPE
-#   table   table2 with LongPPL, after text        NoPE, and RoPE fine-tuned under PI and YaRN
-#   checkpoint   recipes for data/checkpoint      a Hugging Face directory, such as SmolLM2
+#   text        fig1, fig4, fig5, fig_dynamic, fig7    NoPE and RoPE
+#   keys        split_seeds                            RoPE, half forget gates, NAPE
+#   reach       reach                                  half forget gates, half windows, NAPE
+#   table       table2 with LongPPL, after text        NoPE, and RoPE fine-tuned under PI and YaRN
+#   checkpoint  recipes                                data/checkpoint, a Hugging Face directory
 #
-# Run it where data/books and data/books_tokenizer are (configs/books/README.md). A stage stops after
-# MINUTES (9), and started again goes on. SEEDS is (0,), WORKDIR work/large, PYTHON python. Flags go
-# to every command: --plan-for=h100 prints what is to be made and ends.
+# Run it where data/books is, and for the first four stages data/books_tokenizer
+# (configs/books/README.md). A stage stops after MINUTES (9), and started again goes on. SEEDS is (0,),
+# WORKDIR work/large, PYTHON python. Flags go to every command: --plan-for=h100 prints what is to be
+# made and ends.
 set -euo pipefail
 
 name=${0##*/}
