@@ -105,9 +105,13 @@ def _logits(
         biased_BKGTS = _by_group(plan, s_BKRS) + _at(rules.bias_DBKGS, j)[..., None, :]
         s_BKRS = biased_BKGTS.reshape(s_BKRS.shape)
     groups = s_BKRS.shape[2] // plan.q_block
+    # Of the block on the diagonal only differences of positions count. With constants XLA's CPU
+    # backend takes a tenth of the time that it takes with the index of a loop.
+    diagonal = plan.causal and plan.one_cut_block
+    q_first, k_first = (0, 0) if diagonal else (i * plan.q_block, j * plan.k_block)
     first = 0 if rules.offset is None else rules.offset
-    q_index_R = first + i * plan.q_block + jnp.tile(jnp.arange(plan.q_block), groups)
-    k_index_S = j * plan.k_block + jnp.arange(plan.k_block)
+    q_index_R = first + q_first + jnp.tile(jnp.arange(plan.q_block), groups)
+    k_index_S = k_first + jnp.arange(plan.k_block)
     q_ids_BR = kv_ids_BS = None
     if rules.segments is not None:
         q_ids_BR = jnp.tile(_at(rules.segments.q_CBT, i), (1, groups))
