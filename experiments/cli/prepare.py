@@ -9,13 +9,12 @@ train from the shards: --config.data.source=shards:shards/corpus.
 
 from __future__ import annotations
 
-from nope.runtime import door, paths
+from nope.runtime import door, paths, processors
 
 if __name__ == '__main__':  # before what it imports
     door.enter()
 
 import argparse
-import os
 import pathlib
 import tempfile
 
@@ -65,7 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         '--workers',
         type=corpus.positive,
-        default=os.cpu_count() or 1,
+        default=processors.usable(),
         help='processes (default: all cores)',
     )
     parser.add_argument(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import logging
-import os
 import pathlib
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self
@@ -28,7 +27,7 @@ from experiments.programs import Program
 from nope.data import digest, load_tokenizer, prefix_of
 from nope.evals import ruler
 from nope.records import Records
-from nope.runtime import processes
+from nope.runtime import processes, processors
 from nope.variables import Variables
 
 log = logging.getLogger(__name__)
@@ -119,7 +118,7 @@ class RulerSpec(LengthsOfTextSpec):
             raise ValueError(f'{self.typed}: {error}') from error
 
     def found(self, bench: Bench, variables: Variables, **how: Any) -> Records:
-        plan, workers = self._plan(bench), os.cpu_count() or 1
+        plan, workers = self._plan(bench), processors.usable()
         bar = bench.bar('prompts', stops=False)
         processes.from_first(lambda: ruler.build(plan, workers=workers, progress=bar))
         return ruler.run(

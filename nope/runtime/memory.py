@@ -24,6 +24,8 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from nope.runtime import processors
+
 # Bytes that libraries and their threads map on two cores beside a model's arrays, most of them
 # never touched: with 1.4 GiB there was no thread for a first checkpoint, with 1.7 all went well.
 LEAST_ADDRESS_SPACE = 3 * 2**29
@@ -61,7 +63,7 @@ def few_arenas() -> None:
     tunables = os.environ.get('GLIBC_TUNABLES', '')
     if 'MALLOC_ARENA_MAX' in os.environ or 'glibc.malloc.arena_max' in tunables:
         return
-    _glibc('mallopt')(_M_ARENA_MAX, max(2, _processors()))
+    _glibc('mallopt')(_M_ARENA_MAX, max(2, processors.usable()))
 
 
 def check_address_space() -> None:
@@ -121,13 +123,6 @@ def _glibc(name: str) -> Callable[..., Any]:
         return getattr(libc, name)
     except (AttributeError, OSError, TypeError):
         return lambda *_: 0
-
-
-def _processors() -> int:
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on this system
-        return os.cpu_count() or 1
 
 
 def _must_ask() -> bool:

@@ -90,12 +90,12 @@ def test_too_little_address_space_is_refused_in_one_line(mib: int, tmp_path: pat
 
 COUNT_ARENAS = """
 import ctypes, sys, threading
-from nope.runtime import memory
+from nope.runtime import memory, processors
 
 memory.few_arenas()
 assert not {'jax', 'numpy'} & set(sys.modules)
 libc = ctypes.CDLL(None)
-count = 3 * memory._processors()
+count = 3 * processors.usable()
 together = threading.Barrier(count)
 
 def allocate():
@@ -110,7 +110,7 @@ for thread in threads:
     thread.join()
 libc.malloc_info(0, ctypes.c_void_p.in_dll(libc, 'stdout'))
 libc.fflush(None)
-print(memory._processors())
+print(processors.usable())
 """
 
 

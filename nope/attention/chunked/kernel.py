@@ -31,6 +31,7 @@ from nope.attention.flash import (
     flash_attention,
 )
 from nope.attention.structure import AttentionOutput, Mask
+from nope.runtime import processors
 from nope.runtime.platform import target_device
 
 
@@ -127,6 +128,7 @@ def _plan(rules: Rules, operands: Operands) -> BlockPlan:
         queries=T,
         keys=operands.k_BSKH.shape[1],
         backend=target_device()[0],
+        threads=processors.usable(),
     )
 
 
