@@ -95,8 +95,10 @@ def shape_of(
 
     span: keys that count as the latest.
     """
-    near = dataclasses.replace(mask, window=min(span, mask.window or span))
-    local = attend(q_BTNH, k_BTKH, v_BTKH, mask=near, bias=bias, key_bias_BNS=key_bias_BNS)
+    local = seen
+    if mask.window is None or mask.window > span:
+        near = dataclasses.replace(mask, window=span)
+        local = attend(q_BTNH, k_BTKH, v_BTKH, mask=near, bias=bias, key_bias_BNS=key_bias_BNS)
     B, T, N, H = q_BTNH.shape
     q_BTKGH = q_BTNH.astype(jnp.float32).reshape(B, T, k_BTKH.shape[2], -1, H)
     first_BKH = k_BTKH[:, 0].astype(jnp.float32)

@@ -103,22 +103,23 @@ def test_blocks_above_the_diagonal_are_not_visited() -> None:
 
 
 @pytest.mark.parametrize(
-    ('rows', 'keys', 'window', 'threads', 'block'),
+    ('rows', 'group', 'keys', 'window', 'threads', 'block'),
     [
-        (8, 4096, None, 1, 256),
-        (8, 4096, None, 2, 512),
-        (16, 4096, None, 16, 512),
-        (32, 4096, None, 2, 128),  # more logits than caches hold
-        (8, 4096, 1024, 2, 512),
-        (8, 4096, 600, 2, 256),  # most of a larger block would be hidden
-        (8, 600, None, 2, 256),
+        (8, 1, 4096, None, 1, 256),
+        (8, 1, 4096, None, 2, 512),
+        (16, 1, 4096, None, 16, 512),
+        (32, 1, 4096, None, 2, 128),  # more logits than caches hold
+        (9, 3, 4096, None, 2, 256),  # large enough with three heads on a key
+        (8, 1, 4096, 1024, 2, 512),
+        (8, 1, 4096, 600, 2, 256),  # most of a larger block would be hidden
+        (8, 1, 600, None, 2, 256),
     ],
 )
 def test_blocks_of_several_threads_are_large(
-    rows: int, keys: int, window: int | None, threads: int, block: int
+    rows: int, group: int, keys: int, window: int | None, threads: int, block: int
 ) -> None:
     plan = layout.make_plan(
-        causal=True, window=window, entropy=False, rows=rows, queries=keys, keys=keys,
+        causal=True, window=window, entropy=False, rows=rows, group=group, queries=keys, keys=keys,
         backend='cpu', threads=threads,
     )  # fmt: skip
     assert (plan.q_block, plan.k_block) == (block, block)

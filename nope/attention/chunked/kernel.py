@@ -125,6 +125,7 @@ def _plan(rules: Rules, operands: Operands) -> BlockPlan:
         aligned=rules.offset == 0,
         entropy=rules.entropy,
         rows=B * N,
+        group=N // operands.k_BSKH.shape[2],
         queries=T,
         keys=operands.k_BSKH.shape[1],
         backend=target_device()[0],

@@ -23,12 +23,14 @@ from nope.attention.blocks import BlockPlan
 # than the next larger one that is.
 _CPU_LOGITS = 2**18
 _CPU_BLOCKS = (64, 512)
-# Several threads share the product of a block only from some 512 x 512 logits on, whatever H. Two
-# cores, H = 64, T = 4096: blocks of 512 are 1.5 times as fast forward as those of 256 at B N = 8,
-# and 1.3 times forward and backward; at B N = 16 1.2 and 1.0 times, at B N = 32 slower. So they
-# are for one core, and where a window ends after fewer than two of them.
+# Several threads share the product of a key/value head and a block only from some 2**18 logits on,
+# whatever H. Two cores, H = 64, T = 4096, no shared keys: blocks of 512 are 1.5 times as fast
+# forward as those of 256 at B N = 8, and 1.3 times forward and backward; at B N = 16 1.2 and 1.0
+# times, at B N = 32 slower. So they are for one core, where a window ends after fewer than two of
+# them, and where a group of three heads or more shares its keys.
 _SHARED_BLOCK = 512
 _SHARED_LOGITS = 2**22
+_UNSHARED_PRODUCT = 2**17
 # Elsewhere: large enough to occupy a matrix unit, small enough for any batch. Not measured.
 _ACCELERATOR_BLOCK = 256
 
@@ -40,19 +42,24 @@ def make_plan(
     aligned: bool = True,
     entropy: bool,
     rows: int,
+    group: int = 1,
     queries: int,
     keys: int,
     backend: str,
     threads: int = 1,
 ) -> BlockPlan:
-    """Chooses block sizes. `rows` is B N, the logits matrices that are worked on at once; `threads`
-    are those of a CPU."""
+    """Chooses block sizes.
+
+    rows: B N, the logits matrices that are worked on at once. group: heads that share their keys.
+    threads: those of a CPU.
+    """
     if backend == 'cpu':
         smallest, largest = _CPU_BLOCKS
         side = 2 ** math.ceil(math.log2(_CPU_LOGITS / rows) / 2)
         target = min(max(side, smallest), largest)
         span = keys if window is None else min(keys, window)
-        if threads > 1 and span >= 2 * _SHARED_BLOCK and rows * _SHARED_BLOCK**2 <= _SHARED_LOGITS:
+        fits = span >= 2 * _SHARED_BLOCK and rows * _SHARED_BLOCK**2 <= _SHARED_LOGITS
+        if threads > 1 and fits and group * target**2 < _UNSHARED_PRODUCT:
             target = _SHARED_BLOCK
     else:
         target = _ACCELERATOR_BLOCK
