@@ -1,6 +1,6 @@
 """Who may import whom, read from the syntax tree of every file.
 
-    attention, positions -> model -> {sharding, variables, heads, checkpoints, interop}
+    attention, positions, state_space -> model -> {sharding, variables, heads, checkpoints, interop}
         -> {training, evals} -> {pretrained, experiments}
 
 Lower never imports higher. Leaves (data, losses, records) stand beside the layers and import no
@@ -27,7 +27,7 @@ ROOT = pathlib.Path(__file__).parent.parent
 GROUND = frozenset({'identity', 'runtime'})
 LEAVES = frozenset({'data', 'losses', 'records'})
 LAYERS: tuple[frozenset[str], ...] = (
-    frozenset({'attention', 'positions'}),
+    frozenset({'attention', 'positions', 'state_space'}),
     frozenset({'model'}),
     frozenset({'checkpoints', 'heads', 'interop', 'sharding', 'theorems', 'variables'}),
     frozenset({'evals', 'training'}),
