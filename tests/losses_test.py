@@ -184,6 +184,12 @@ def test_default_chunk(backend: str) -> None:
     assert losses.default_chunk(4096, 16, 32000, backend) == 1
 
 
+def test_wide_vocabularies_have_chunks_of_many_tokens() -> None:
+    """The head is read once a chunk: 41 tokens of SmolLM2's, or 8 of Gemma 3's, are too few."""
+    chunks = [losses.default_chunk(1, 8192, vocab, 'cpu') for vocab in (4096, 49_152, 262_144)]
+    assert chunks == [512, 256, 128]
+
+
 def test_mean_loss() -> None:
     nll = jnp.array([[1.0, 2.0], [3.0, jnp.inf]])
     np.testing.assert_allclose(losses.mean_loss(nll[:1]), 1.5)
