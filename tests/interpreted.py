@@ -6,13 +6,12 @@ by the field of a model.
 
 from __future__ import annotations
 
-import os
-
 import jax
 
 from nope.attention import mosaic_gpu, pallas_gpu, pallas_tpu
 from nope.attention.backend import Backend, Call, of_kernel
 from nope.attention.pallas_tpu.sizes import TpuBlocks
+from nope.runtime import processors
 
 _SMALL_BLOCKS = ('forward', TpuBlocks(64, 64, 32)), ('backward', TpuBlocks(64, 64, 32))
 # The program, its three warpgroups, and one that copies arrays for them meanwhile.
@@ -27,7 +26,7 @@ def _unsupported_by_threads(call: Call) -> str | None:
     if jax.__version_info__ < (0, 12):
         return f'the interpreter of JAX {jax.__version__} has no wgmma; accepted: 0.12 and later'
     try:
-        threads = max(os.cpu_count() or 1, len(jax.local_devices(backend='cpu')))
+        threads = max(processors.usable(), len(jax.local_devices(backend='cpu')))
     except RuntimeError:
         return 'the interpreter runs on the CPU, which is not among the platforms of JAX here'
     if threads < _THREADS:

@@ -65,7 +65,7 @@ def _parser() -> argparse.ArgumentParser:
         '--workers',
         type=corpus.positive,
         default=processors.usable(),
-        help='processes (default: all cores)',
+        help='processes (default: one for each core that it may use)',
     )
     parser.add_argument(
         '--part_mib',

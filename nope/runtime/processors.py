@@ -6,8 +6,7 @@ import os
 
 
 def usable() -> int:
-    """Processors that this process may run on, as `taskset` or a scheduler allow; XLA starts as
-    many threads."""
+    """Processors that this process may run on, as `taskset` or a scheduler allow."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on this system

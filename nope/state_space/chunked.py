@@ -16,9 +16,11 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from nope.state_space.recurrence import begins_run
+from nope.runtime.products import exact_einsum
+from nope.state_space.recurrence import check, runs
 
-CHUNK = 64  # of 32 to 256 the fastest backward on two CPU cores, N = 16, H = 64, E = 128, T = 8,192
+# Of 32 to 256 the fastest backward on two CPU cores, at N = 16, H = 64, E = 128, T = 8,192.
+CHUNK = 64
 
 
 class _Chunk(NamedTuple):
@@ -49,6 +51,7 @@ def chunked_scan(
     chunk: tokens of one. ValueError below 1. A chunk is computed again in the backward pass, which
     keeps the states between chunks alone: O(T) memory forward and backward.
     """
+    check(x_BTNH, dt_BTN, a_N, b_BTKE, c_BTKE, segments_BT, state_BNHE)
     if chunk < 1:
         raise ValueError(f'chunk is {chunk}; it must be at least 1')
     B, T, N, H = x_BTNH.shape
@@ -64,7 +67,7 @@ def chunked_scan(
 
     runs_CBT = before_CB = None
     if segments_BT is not None:
-        runs_CBT = cut(jnp.cumsum(begins_run(segments_BT), axis=1, dtype=jnp.int32), 'edge')
+        runs_CBT = cut(runs(segments_BT), 'edge')
         before_CB = jnp.concatenate([runs_CBT[:1, :, 0], runs_CBT[:-1, :, -1]])
     chunks = _Chunk(
         cut(x_BTNH).reshape(C, B, chunk, K, G, H).transpose(0, 1, 3, 4, 2, 5),
@@ -100,17 +103,17 @@ def _chunk(a_KG: jax.Array, state_BKGHE: jax.Array, part: _Chunk) -> tuple[jax.A
     apart_BKGTT = jnp.where(
         near_BTT[:, None, None], sums_BKGT[..., None] - sums_BKGT[..., None, :], -jnp.inf
     )
-    alike_BKTT = _einsum('BKTE,BKSE->BKTS', c_BKTE, b_BKTE)
+    alike_BKTT = exact_einsum('BKTE,BKSE->BKTS', c_BKTE, b_BKTE)
     weights_BKGTT = alike_BKTT[:, :, None] * jnp.exp(apart_BKGTT) * dt_BKGT[..., None, :]
-    y_BKGTH = _einsum('BKGTS,BKGSH->BKGTH', weights_BKGTT.astype(dtype), x_BKGTH)
+    y_BKGTH = exact_einsum('BKGTS,BKGSH->BKGTH', weights_BKGTT.astype(dtype), x_BKGTH)
 
     kept_BKGT = jnp.exp(_only(sums_BKGT, carried_BT))
-    read_BKGTH = _einsum('BKTE,BKGHE->BKGTH', c_BKTE.astype(jnp.float32), state_BKGHE)
+    read_BKGTH = exact_einsum('BKTE,BKGHE->BKGTH', c_BKTE.astype(jnp.float32), state_BKGHE)
     y_BKGTH += kept_BKGT[..., None] * read_BKGTH
 
     later_BKGT = dt_BKGT * jnp.exp(_only(sums_BKGT[..., -1:] - sums_BKGT, last_BT))
     scaled_BKGTH = (later_BKGT[..., None] * x_BKGTH).astype(dtype)
-    added_BKGHE = _einsum('BKGTH,BKTE->BKGHE', scaled_BKGTH, b_BKTE)
+    added_BKGHE = exact_einsum('BKGTH,BKTE->BKGHE', scaled_BKGTH, b_BKTE)
     state_BKGHE = kept_BKGT[..., -1, None, None] * state_BKGHE + added_BKGHE
     return state_BKGHE, y_BKGTH.astype(dtype)
 
@@ -118,9 +121,3 @@ def _chunk(a_KG: jax.Array, state_BKGHE: jax.Array, part: _Chunk) -> tuple[jax.A
 def _only(logs_BKGT: jax.Array, kept_BT: jax.Array | None) -> jax.Array:
     """The logarithms of some tokens, and -inf for the others."""
     return logs_BKGT if kept_BT is None else jnp.where(kept_BT[:, None, None], logs_BKGT, -jnp.inf)
-
-
-def _einsum(spec: str, x: jax.Array, y: jax.Array) -> jax.Array:
-    """float32 sums of exact products, also of float32, which accelerators round unless told."""
-    exact = 'highest' if x.dtype == jnp.float32 else None
-    return jnp.einsum(spec, x, y, precision=exact, preferred_element_type=jnp.float32)

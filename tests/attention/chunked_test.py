@@ -103,12 +103,13 @@ def test_blocks_above_the_diagonal_are_not_visited() -> None:
 
 
 @pytest.mark.parametrize(
-    ('rows', 'group', 'keys', 'window', 'threads', 'block'),
+    ('rows', 'group', 'queries', 'window', 'threads', 'block'),
     [
         (8, 1, 4096, None, 1, 256),
         (8, 1, 4096, None, 2, 512),
         (16, 1, 4096, None, 16, 512),
         (32, 1, 4096, None, 2, 128),  # more logits than caches hold
+        (16, 2, 4096, None, 2, 512),
         (9, 3, 4096, None, 2, 256),  # large enough with three heads on a key
         (8, 1, 4096, 1024, 2, 512),
         (8, 1, 4096, 600, 2, 256),  # most of a larger block would be hidden
@@ -116,13 +117,28 @@ def test_blocks_above_the_diagonal_are_not_visited() -> None:
     ],
 )
 def test_blocks_of_several_threads_are_large(
-    rows: int, group: int, keys: int, window: int | None, threads: int, block: int
+    rows: int, group: int, queries: int, window: int | None, threads: int, block: int
 ) -> None:
-    plan = layout.make_plan(
-        causal=True, window=window, entropy=False, rows=rows, group=group, queries=keys, keys=keys,
-        backend='cpu', threads=threads,
-    )  # fmt: skip
+    def plan_of(keys: int) -> layout.BlockPlan:
+        return layout.make_plan(
+            causal=True, window=window, aligned=keys == queries, entropy=False, rows=rows,
+            group=group, queries=queries, keys=keys, backend='cpu', threads=threads,
+        )  # fmt: skip
+
+    plan = plan_of(queries)
     assert (plan.q_block, plan.k_block) == (block, block)
+    assert plan_of(8192).q_block == block
+
+
+def test_few_queries_have_the_blocks_of_one_thread() -> None:
+    one, two = (
+        layout.make_plan(
+            causal=True, aligned=False, entropy=False, rows=8, queries=64, keys=4096,
+            backend='cpu', threads=threads,
+        )
+        for threads in (1, 2)
+    )  # fmt: skip
+    assert one == two
 
 
 @pytest.mark.parametrize('causal', [True, False])

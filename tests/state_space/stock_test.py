@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nope.state_space import causal_convolution, chunked_scan
+from nope.state_space import causal_convolution, chunked_scan, recurrent_scan
 
 torch = pytest.importorskip('torch')
 stock = pytest.importorskip('transformers.models.nemotron_h.modeling_nemotron_h')
@@ -37,9 +37,11 @@ def test_scan(T: int, K: int) -> None:
         return_final_states=True,
     )
     steps = jnp.clip(jax.nn.softplus(dt + bias), 0.05, 2.0)
-    got, got_last = chunked_scan(*map(jnp.asarray, (x, steps, a, b, c)), state_BNHE=state)
-    for ours, theirs in ((got, want), (got_last, last)):
-        np.testing.assert_allclose(ours, theirs.numpy(), atol=1e-5 * theirs.abs().max().item())
+    arrays = tuple(map(jnp.asarray, (x, steps, a, b, c)))
+    for scan in (recurrent_scan, chunked_scan):
+        found = scan(*arrays, state_BNHE=jnp.asarray(state))
+        for ours, theirs in zip(found, (want, last), strict=True):
+            np.testing.assert_allclose(ours, theirs.numpy(), atol=1e-5 * theirs.abs().max().item())
 
 
 def test_convolution() -> None:

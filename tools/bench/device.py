@@ -44,6 +44,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from nope.runtime import processors
 from tools.bench.harness import ROOT
 
 STAGE_SECONDS = 540
@@ -120,7 +121,7 @@ def _right(backends: Sequence[str], dry: bool) -> Iterator[Command]:
     tests = ('-m', 'pytest', '-m', 'device', '-v', '--tb=short', '-rf', *hangs, DEVICE_TEST)
     together: tuple[str, ...] = ()
     if not dry and importlib.util.find_spec('xdist') is not None:
-        together = ('-n', str(min(os.cpu_count() or 1, 10)))
+        together = ('-n', str(min(processors.usable(), 10)))
     some = ' and (tiny or blocks_of_128 or plain_64)' if dry else ''
     yield Command('ceilings', (*BENCH, 'device_calls', 'ceilings'), 90)
     for backend in backends:

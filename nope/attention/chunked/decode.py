@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from nope.attention.bias import Bias, as_array, factors_as_array
 from nope.attention.reference import largest, softmax
 from nope.attention.structure import AttentionOutput, Mask
+from nope.runtime.products import exact_einsum
 
 # Rows up to which it pays. Two cores, float32, 16,384 keys, in milliseconds here and in blocks:
 # 8 heads on 8, one query: 6 and 26; 32 heads on 4, one query: 7 and 15, four queries: 28 and 26.
@@ -43,7 +44,7 @@ def decode_attention(
         q_BTNH, k_BSKH, v_BSKH = (x.astype(jnp.float32) for x in (q_BTNH, k_BSKH, v_BSKH))
     own_NK1 = jnp.repeat(jnp.eye(K, dtype=q_BTNH.dtype), N // K, axis=0)[..., None]
     wide_BRC = (q_BTNH[..., None, :] * own_NK1).reshape(B, T * N, K * H)
-    logits_BRS = _exact('BRC,BSC->BRS', wide_BRC, k_BSKH.reshape(B, S, K * H))
+    logits_BRS = exact_einsum('BRC,BSC->BRS', wide_BRC, k_BSKH.reshape(B, S, K * H))
     logits_BTNS = logits_BRS.reshape(B, T, N, S)
     if bias is not None:
         factors_NTS = factors_as_array(bias, T, S, mask.offset)
@@ -56,7 +57,7 @@ def decode_attention(
     seen_BTNS = mask.as_array(B, T, S)[:, :, None]
     weights_BTNS, lse_BTN, entropy_BTN = softmax(logits_BTNS, seen_BTNS)
     weights_BRS = weights_BTNS.reshape(B, T * N, S).astype(v_BSKH.dtype)
-    mixed_BRC = _exact('BRS,BSC->BRC', weights_BRS, v_BSKH.reshape(B, S, K * H))
+    mixed_BRC = exact_einsum('BRS,BSC->BRC', weights_BRS, v_BSKH.reshape(B, S, K * H))
     out_BTNH = jnp.sum(mixed_BRC.reshape(B, T, N, K, H) * own_NK1.astype(jnp.float32), axis=3)
     return AttentionOutput(
         out=out_BTNH.astype(dtype),
@@ -64,7 +65,3 @@ def decode_attention(
         entropy=entropy_BTN.swapaxes(1, 2) if entropy else None,
         max_logit=largest(logits_BTNS, seen_BTNS).swapaxes(1, 2) if max_logit else None,
     )
-
-
-def _exact(spec: str, x: jax.Array, y: jax.Array) -> jax.Array:
-    return jnp.einsum(spec, x, y, precision='highest', preferred_element_type=jnp.float32)

@@ -5,7 +5,8 @@ block that it sees comes first, and an online softmax joins those before it. Onl
 diagonal, at the edge of a window or at the end of the keys are masked. Blocks out of sight are
 never visited. A sequence of one block runs without any loop, a few queries as `decode` says. Logits
 exist for one pair of blocks at a time, and again in the backward pass. So do biases, which come as
-one number per distance, or per head and key, and leave their gradient as one.
+one number per distance, or per head and key, and leave their gradient as one. On a CPU the blocks,
+and with them the last bits, follow the number of processors.
 
 The running sums and the gradients are those that `flash` derives.
 """

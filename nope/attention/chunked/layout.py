@@ -17,20 +17,18 @@ from nope.attention.blocks import BlockPlan
 # Logits of one pair of blocks, over batch and heads, that the second-level caches of a CPU hold
 # next to the weights. Measured with 1 MiB of cache a core, float32, H = 64. One core: at B N = 8
 # and T = 4096, blocks of 128, 256, 512 take 1 : 1.1 : 1.5 forward; at B N = 32 and T = 512,
-# blocks of 64, 128, 256 take 1 : 1.15 : 1.9 forward and backward. Two cores with other work on
-# them, where every step waits for the slower: the second of each three is level with the first
-# or up to 1.2 times faster, the third slow again. Blocks that are no power of two are slower
-# than the next larger one that is.
+# blocks of 64, 128, 256 take 1 : 1.15 : 1.9 forward and backward. Blocks that are no power of two
+# are slower than the next larger one that is.
 _CPU_LOGITS = 2**18
 _CPU_BLOCKS = (64, 512)
-# Several threads share the product of a key/value head and a block only from some 2**18 logits on,
-# whatever H. Two cores, H = 64, T = 4096, no shared keys: blocks of 512 are 1.5 times as fast
-# forward as those of 256 at B N = 8, and 1.3 times forward and backward; at B N = 16 1.2 and 1.0
-# times, at B N = 32 slower. So they are for one core, where a window ends after fewer than two of
-# them, and where a group of three heads or more shares its keys.
+# Several threads share the product of one head and block only from some 2**18 logits on, whatever
+# H. Two cores, H = 64, T = 4096: blocks of 512 are 1.5 times as fast forward as those of 256 at
+# B N = 8, and 1.3 times forward and backward; at B N = 16 1.2 and 1.0 times, at B N = 32 slower.
+# The smaller blocks stay for one core, for short sequences and windows, and where three heads or
+# more share their keys, whose products are one: there they are level (three heads) or faster.
 _SHARED_BLOCK = 512
 _SHARED_LOGITS = 2**22
-_UNSHARED_PRODUCT = 2**17
+_SHARED_GROUP = 3
 # Elsewhere: large enough to occupy a matrix unit, small enough for any batch. Not measured.
 _ACCELERATOR_BLOCK = 256
 
@@ -57,9 +55,9 @@ def make_plan(
         smallest, largest = _CPU_BLOCKS
         side = 2 ** math.ceil(math.log2(_CPU_LOGITS / rows) / 2)
         target = min(max(side, smallest), largest)
-        span = keys if window is None else min(keys, window)
+        span = min(queries, keys if window is None else min(keys, window))
         fits = span >= 2 * _SHARED_BLOCK and rows * _SHARED_BLOCK**2 <= _SHARED_LOGITS
-        if threads > 1 and fits and group * target**2 < _UNSHARED_PRODUCT:
+        if threads > 1 and group < _SHARED_GROUP and fits:
             target = _SHARED_BLOCK
     else:
         target = _ACCELERATOR_BLOCK

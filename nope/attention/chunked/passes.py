@@ -13,6 +13,7 @@ from nope.attention.bias import toeplitz
 from nope.attention.blocks import BlockPlan, BlockRange
 from nope.attention.flash import FLOOR, HIDDEN, Wanted, logit_gradient, zeros_like
 from nope.attention.structure import Mask
+from nope.runtime.products import exact_einsum
 
 
 class Segments(NamedTuple):
@@ -67,12 +68,6 @@ class BlockRows(NamedTuple):
     d_entropy_CBKR: jax.Array | None
 
 
-def _einsum(spec: str, x: jax.Array, y: jax.Array) -> jax.Array:
-    """float32 sums of exact products, also of float32, which accelerators round unless told."""
-    exact = 'highest' if x.dtype == jnp.float32 else None
-    return jnp.einsum(spec, x, y, precision=exact, preferred_element_type=jnp.float32)
-
-
 def _at(array_D: jax.Array, j: jax.Array | int) -> jax.Array:
     return lax.dynamic_index_in_dim(array_D, j, keepdims=False)
 
@@ -96,7 +91,7 @@ def _logits(
 
     Only a block that is `cut` needs the rules of position or the end of the keys.
     """
-    s_BKRS = _einsum('BKRH,BKSH->BKRS', q_BKRH, k_BKSH)
+    s_BKRS = exact_einsum('BKRH,BKSH->BKRS', q_BKRH, k_BKSH)
     if lines.factors_KGD is not None:
         s_BKRS *= _by_pair(plan, lines.factors_KGD, i, j)
     if lines.bias_KGD is not None:
@@ -105,9 +100,9 @@ def _logits(
         biased_BKGTS = _by_group(plan, s_BKRS) + _at(rules.bias_DBKGS, j)[..., None, :]
         s_BKRS = biased_BKGTS.reshape(s_BKRS.shape)
     groups = s_BKRS.shape[2] // plan.q_block
-    # Of the block on the diagonal only differences of positions count. With constants XLA's CPU
+    # Only differences of positions count in the block on the diagonal. With constants XLA's CPU
     # backend takes a tenth of the time that it takes with the index of a loop.
-    diagonal = plan.causal and plan.one_cut_block
+    diagonal = cut and plan.causal and plan.one_cut_block
     q_first, k_first = (0, 0) if diagonal else (i * plan.q_block, j * plan.k_block)
     first = 0 if rules.offset is None else rules.offset
     q_index_R = first + q_first + jnp.tile(jnp.arange(plan.q_block), groups)
@@ -193,7 +188,7 @@ def _block_sums(
         maximum_BKR,
         jnp.sum(p_BKRS, axis=-1),
         entropy_BKR,
-        _einsum('BKRS,BKSH->BKRH', p_BKRS.astype(v_BKSH.dtype), v_BKSH),
+        exact_einsum('BKRS,BKSH->BKRH', p_BKRS.astype(v_BKSH.dtype), v_BKSH),
     )
 
 
@@ -288,7 +283,7 @@ def _pair_gradient(
     q_BKRH, d_out_BKRH, lse_BKR, c_BKR, d_entropy_BKR = rows
     z_BKRS = s_BKRS - lse_BKR[..., None]
     p_BKRS = jnp.exp(z_BKRS)
-    d_p_BKRS = _einsum('BKRH,BKSH->BKRS', d_out_BKRH, v_BKSH)
+    d_p_BKRS = exact_einsum('BKRH,BKSH->BKRS', d_out_BKRH, v_BKSH)
     d_entropy_BKR1 = None if d_entropy_BKR is None else d_entropy_BKR[..., None]
     exact_BKRS = logit_gradient(p_BKRS, d_p_BKRS, z_BKRS, c_BKR[..., None], d_entropy_BKR1)
     d_product_BKRS = exact_BKRS if factors_KRS is None else exact_BKRS * factors_KRS
@@ -298,9 +293,9 @@ def _pair_gradient(
     # dk and dv come out with S last: the small operands q and dout are turned, not d_s and p,
     # whose transposed products run at a third of the speed on a CPU.
     return (
-        _einsum('BKRS,BKSH->BKRH', d_s_BKRS, k_BKSH.astype(dtype)),
-        _einsum('BKHR,BKRS->BKHS', q_BKRH.swapaxes(2, 3).astype(dtype), d_s_BKRS),
-        _einsum('BKHR,BKRS->BKHS', d_out_BKRH.swapaxes(2, 3), p_BKRS.astype(d_out_BKRH.dtype)),
+        exact_einsum('BKRS,BKSH->BKRH', d_s_BKRS, k_BKSH.astype(dtype)),
+        exact_einsum('BKHR,BKRS->BKHS', q_BKRH.swapaxes(2, 3).astype(dtype), d_s_BKRS),
+        exact_einsum('BKHR,BKRS->BKHS', d_out_BKRH.swapaxes(2, 3), p_BKRS.astype(d_out_BKRH.dtype)),
         exact_BKRS,
     )
 
@@ -336,7 +331,7 @@ def backward(
                 d_line_KGD = _line_gradient(plan, d_line_KGD, d_s_BKRS, i, j)
             d_factors_KGD = sums.d_factors_KGD
             if d_factors_KGD is not None:
-                products_BKRS = _einsum('BKRH,BKSH->BKRS', block_rows.q_CBKRH, _at(k_DBKSH, j))
+                products_BKRS = exact_einsum('BKRH,BKSH->BKRS', block_rows.q_CBKRH, _at(k_DBKSH, j))
                 d_factors_KGD = _line_gradient(plan, d_factors_KGD, d_s_BKRS * products_BKRS, i, j)
             d_bias_DBKGS = sums.d_bias_DBKGS
             if d_bias_DBKGS is not None:
