@@ -109,8 +109,9 @@ def test_blocks_above_the_diagonal_are_not_visited() -> None:
         (8, 1, 4096, None, 2, 512),
         (16, 1, 4096, None, 16, 512),
         (32, 1, 4096, None, 2, 128),  # more logits than caches hold
-        (16, 2, 4096, None, 2, 512),
-        (9, 3, 4096, None, 2, 256),  # large enough with three heads on a key
+        (16, 4, 4096, None, 2, 512),
+        (8, 4, 4096, None, 2, 512),
+        (14, 7, 4096, None, 2, 256),  # large enough with seven heads on a key
         (8, 1, 4096, 1024, 2, 512),
         (8, 1, 4096, 600, 2, 256),  # most of a larger block would be hidden
         (8, 1, 600, None, 2, 256),

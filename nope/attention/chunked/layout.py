@@ -21,14 +21,15 @@ from nope.attention.blocks import BlockPlan
 # are slower than the next larger one that is.
 _CPU_LOGITS = 2**18
 _CPU_BLOCKS = (64, 512)
-# Several threads share the product of one head and block only from some 2**18 logits on, whatever
-# H. Two cores, H = 64, T = 4096: blocks of 512 are 1.5 times as fast forward as those of 256 at
-# B N = 8, and 1.3 times forward and backward; at B N = 16 1.2 and 1.0 times, at B N = 32 slower.
-# The smaller blocks stay for one core, for short sequences and windows, and where three heads or
-# more share their keys, whose products are one: there they are level (three heads) or faster.
+# Several threads share the product of a key head and a block only above some 2**18 logits, whatever
+# H. Two cores, H = 64, T = 4096: blocks of 512 are 1.5 times as fast forward as the smaller ones at
+# B N = 8, and 1.3 times forward and backward; 1.3 and 1.1 with two or four heads on a key, 1.2 and
+# 1.0 to 1.5 and 1.5 at B N = 16. Slower are they at B N = 32, and at 14 heads on two keys, whose
+# smaller products are shared. So the smaller blocks stay there, for one core, and for short
+# sequences and windows.
 _SHARED_BLOCK = 512
 _SHARED_LOGITS = 2**22
-_SHARED_GROUP = 3
+_UNSHARED_PRODUCT = 2**18
 # Elsewhere: large enough to occupy a matrix unit, small enough for any batch. Not measured.
 _ACCELERATOR_BLOCK = 256
 
@@ -57,7 +58,7 @@ def make_plan(
         target = min(max(side, smallest), largest)
         span = min(queries, keys if window is None else min(keys, window))
         fits = span >= 2 * _SHARED_BLOCK and rows * _SHARED_BLOCK**2 <= _SHARED_LOGITS
-        if threads > 1 and group < _SHARED_GROUP and fits:
+        if threads > 1 and fits and group * target**2 <= _UNSHARED_PRODUCT:
             target = _SHARED_BLOCK
     else:
         target = _ACCELERATOR_BLOCK
