@@ -261,7 +261,7 @@ def merge(section: Mapping[str, Any], changes: Mapping[str, Any], where: str) ->
     sections.check_known(changes, sorted(section), f'{where}.{{}}'.format)
     for key, value in changes.items():
         old = section[key]
-        if key == 'law':  # a name or a section (`nope.model.lam.from_section`)
+        if key in ('law', 'mixer'):  # a name, a section or None, read by their own registries
             merged[key] = value
         elif isinstance(old, Mapping):
             if not isinstance(value, Mapping):

@@ -13,7 +13,7 @@ from experiments.models import MODEL_DEFAULTS, model_config
 from experiments.runs.directories import Imported
 from nope import data
 from nope.data import DataConfig, RunData, TaskData
-from nope.model import LayerKind, ModelConfig, lam
+from nope.model import LayerKind, ModelConfig, lam, mixers
 from nope.positions import from_section
 from nope.runtime.errors import describe
 
@@ -186,13 +186,16 @@ class Scope:
             'window': None,
             'chunk': None,
             'qk_norm': None,
+            'mixer': {'kind': 'attention'},
+            'mlp': True,
         }
         if not isinstance(fields, Mapping):
             raise ValueError(describe(where, fields, "it takes named values, as {'window': 64}"))
         default = Section(where, fields_of_kind, self.ledger)
         section = default.changed(fields, where)
         position = from_section(section['position'], train_length, f'{where}.position')
-        return section.make(LayerKind, position=position)
+        mixer = mixers.from_section(section.optional('mixer'), f'{where}.mixer')
+        return section.make(LayerKind, position=position, mixer=mixer)
 
 
 def warmup_steps(section: Section, steps: int) -> int:

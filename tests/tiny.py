@@ -105,7 +105,7 @@ def variables(config: ModelConfig = MODEL) -> Variables:
 
     abstract = abstract_variables(config, mesh())
     params = jax.tree_util.tree_map_with_path(leaf, abstract['params'])
-    lam_LN = initial(config.lam, config.layers, config.heads)
+    lam_LN = initial(config.lam, config.attention_layers, config.heads)
     return {
         'params': params,
         'lam': {'head': jax.device_put(lam_LN, abstract['lam']['head'].sharding)},
@@ -114,7 +114,7 @@ def variables(config: ModelConfig = MODEL) -> Variables:
 
 def varied_lam(config: ModelConfig = MODEL, seed: int = 0) -> Variables:
     """`variables` with a different coefficient in [0.5, 2] for every head."""
-    lam_LN = np.random.default_rng(seed).uniform(0.5, 2.0, (config.layers, config.heads))
+    lam_LN = np.random.default_rng(seed).uniform(0.5, 2.0, (config.attention_layers, config.heads))
     return with_lam(variables(config), jax.numpy.asarray(lam_LN, jax.numpy.float32))
 
 

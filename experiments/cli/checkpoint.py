@@ -142,7 +142,7 @@ def _naming_flags(command: Command) -> Iterator[None]:
 def _multipliers(options: argparse.Namespace, model: ModelConfig) -> np.ndarray | None:
     """Multipliers of all heads, float32 [layers, heads]; None for those of the model. ValueError
     where it has a lambda."""
-    shape = model.layers, model.heads
+    shape = model.attention_layers, model.heads
     if options.scale is not None:
         found = np.full(shape, options.scale, np.float32)
     elif options.lam is None:
@@ -166,7 +166,7 @@ def _multipliers(options: argparse.Namespace, model: ModelConfig) -> np.ndarray 
         if found.shape != shape or not (np.isfinite(found) & (found > 0)).all():
             raise ValueError(
                 f'--lam={options.lam} has the shape {list(found.shape)}; it must hold finite '
-                f'numbers above 0, [{model.layers} layers, {model.heads} heads]'
+                f'numbers above 0, [{model.attention_layers} layers, {model.heads} heads]'
             )
     if not isinstance(model.lam, Constant):
         raise ValueError(f'the model has a lambda of its own, {model.lam.describe()}, which stays')

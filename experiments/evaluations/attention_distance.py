@@ -182,11 +182,11 @@ def _other(asked: EvalEntry) -> Source:
     name, field = entry.get('other', ''), entry.path('other')
     further = entry.at_least('seeds_further', 0) if 'seeds_further' in entry else 0
     other = asked.find_run(name, field, further)
-    if other.model.layers != asked.run.model.layers:
+    if other.model.attention_layers != asked.run.model.attention_layers:
         raise entry.error(
             'other',
-            f'it has {other.model.layers} layers, the run has {asked.run.model.layers}; layers are '
-            'compared one by one',
+            f'it has {other.model.attention_layers} layers with attention, the run has '
+            f'{asked.run.model.attention_layers}; layers are compared one by one',
         )
     first, second = first_run(asked.run).data, first_run(other).data
     if isinstance(first, TaskData) or isinstance(second, TaskData):

@@ -134,7 +134,7 @@ class WindowSpec(EvalSpec):
 
     @property
     def known(self) -> dict[str, Any]:
-        shape = {'n_layers': self.model.layers, 'n_heads': self.model.heads}
+        shape = {'n_layers': self.model.attention_layers, 'n_heads': self.model.heads}
         asked = self.windows
         cut: dict[str, Any] = {} if asked.cut == 'documents' else {'cut': asked.cut}
         cut |= {k: v for k in ('shortest', 'longest') if (v := getattr(asked, k)) is not None}

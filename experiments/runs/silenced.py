@@ -15,9 +15,11 @@ def from_entry(entry: Section, init: Source) -> SilencedSpec:
     asked, model = entry['without'], init.model
     rule = (
         f"accepted: '{LOCAL}' (heads with a position encoding), '{WITHOUT}' (heads without), or "
-        f'(layer, head) pairs up to ({model.layers - 1}, {model.heads - 1})'
+        f'(layer, head) pairs up to ({model.attention_layers - 1}, {model.heads - 1})'
     )
-    heads = [(layer, head) for layer in range(model.layers) for head in range(model.heads)]
+    heads = [
+        (layer, head) for layer in range(model.attention_layers) for head in range(model.heads)
+    ]
     if asked in (LOCAL, WITHOUT):
         without_LN = model.heads_without_position
         found = [head for head in heads if without_LN[head] == (asked == WITHOUT)]

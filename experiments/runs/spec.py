@@ -331,7 +331,7 @@ class SilencedSpec(ChangedSpec):
         return self.init.searched
 
     def changed(self, variables: Variables) -> Variables:
-        silent_LN = np.zeros((self.model.layers, self.model.heads), bool)
+        silent_LN = np.zeros((self.model.attention_layers, self.model.heads), bool)
         silent_LN[tuple(np.array(self.heads).T)] = True
         return {**variables, 'params': silenced(self.model, variables['params'], silent_LN)}
 

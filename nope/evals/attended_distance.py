@@ -58,8 +58,8 @@ def run(
     if not queries:
         raise ValueError('no sequence has a query that is counted')
     attention_rows.check_fits(config, [part.tokens for part in parts])
-    counts_LNC = np.zeros((config.layers, config.heads, bins), np.int64)
-    sums_LN = np.zeros((config.layers, config.heads))
+    counts_LNC = np.zeros((config.attention_layers, config.heads, bins), np.int64)
+    sums_LN = np.zeros((config.attention_layers, config.heads))
     given = [Model(config, variables)], [part.tokens for part in parts]
     with sharding.use(mesh):
         for rows in attention_rows.over(*given, mesh=mesh, budget=budget, progress=progress):
@@ -78,7 +78,7 @@ def run(
             'evaluation': 'attended_distance',
             'sequences': len(parts),
             'queries': queries,
-            'n_layers': config.layers,
+            'n_layers': config.attention_layers,
             'n_heads': config.heads,
         },
         measures={

@@ -53,10 +53,10 @@ def run(
     ValueError for models of different numbers of layers, for no sequence, and as
     `attention_rows.check_fits`.
     """
-    if first.config.layers != second.config.layers:
+    if first.config.attention_layers != second.config.attention_layers:
         raise ValueError(
-            f'the models have {first.config.layers} and {second.config.layers} layers; layers are '
-            'compared one by one'
+            f'the models have {first.config.attention_layers} and '
+            f'{second.config.attention_layers} layers with attention; they are compared one by one'
         )
     if queries is not None and queries < 1:
         raise ValueError(f'queries is {queries}; accepted: at least 1, or None for all')
@@ -65,7 +65,7 @@ def run(
         raise ValueError('there must be at least one group, and a sequence in each')
     for model in (first, second):
         attention_rows.check_fits(model.config, everything)
-    shape = len(everything), first.config.layers, first.config.heads, second.config.heads
+    shape = len(everything), first.config.attention_layers, first.config.heads, second.config.heads
     pairs, swapped, counts = np.zeros(shape), np.zeros(shape), np.zeros((len(everything), 1, 1, 1))
     lengths = np.array([len(x) for x in everything])
     options: dict[str, Any] = {'queries': queries, 'budget': budget, 'progress': progress}
@@ -93,7 +93,7 @@ def run(
         attributes={
             'evaluation': 'attention_distance',
             'queries': queries,
-            'n_layers': first.config.layers,
+            'n_layers': first.config.attention_layers,
             'n_heads': first.config.heads,
             'other_heads': second.config.heads,
         },

@@ -111,7 +111,7 @@ def chosen(length: int, queries: int | None) -> np.ndarray:
 
 def at_once(models: Iterable[ModelConfig], length: int, budget: int = BUDGET) -> int:
     """Queries of one sequence of `length` tokens whose weights in all models fit the budget."""
-    each = sum(config.layers * config.heads for config in models) * length
+    each = sum(config.attention_layers * config.heads for config in models) * length
     return max(budget // each, 1)
 
 

@@ -50,7 +50,7 @@ def run(
             'length': length,
             'span': span,
             'windows': found.windows,
-            'n_layers': config.layers,
+            'n_layers': config.attention_layers,
             'n_heads': config.heads,
         },
         measures={

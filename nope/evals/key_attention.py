@@ -117,7 +117,7 @@ def run(
     found: dict[int, Look] = {}  # prompts are read in the order of their lengths
     # A token's keys and values are held beside its weights.
     held = BUDGET // (2 * config.head_dim)
-    budget = min(held, batch_tokens * config.layers * config.heads)
+    budget = min(held, batch_tokens * config.attention_layers * config.heads)
     how: dict[str, Any] = {'mesh': mesh, 'queries': 1, 'budget': budget, 'progress': progress}
     with sharding.use(mesh):
         for rows in attention_rows.over([Model(config, variables)], sequences, **how):
@@ -145,7 +145,7 @@ def run(
         attributes={
             'evaluation': 'key_attention',
             'span': span,
-            'n_layers': config.layers,
+            'n_layers': config.attention_layers,
             'n_heads': config.heads,
         },
         measures={
@@ -167,7 +167,7 @@ def value_norms(config: ModelConfig, variables: Variables, tokens_BT: jax.Array)
     none = cache.empty(config, jnp.full(B, T, jnp.float32), T)
     filled = read(config, unstack(config, variables), tokens_BT, none)[1]
     norms_LBNT = []
-    for i in range(config.layers):
+    for i in config.attending:
         layer = filled.layers[config.source_of(i)]
         assert layer is not None  # a source has keys of its own
         norms_BTK = jnp.linalg.norm(layer.values_BSKH.astype(jnp.float32), axis=-1)

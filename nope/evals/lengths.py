@@ -73,7 +73,7 @@ def run(
             'evaluation': 'lengths',
             'length': longest,
             'windows': len(blocks),
-            'n_layers': config.layers,
+            'n_layers': config.attention_layers,
             'n_heads': config.heads,
         },
         measures={

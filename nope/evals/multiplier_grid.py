@@ -77,7 +77,7 @@ def run(
             'evaluation': 'multiplier_grid',
             'length': length,
             'windows': len(blocks),
-            'n_layers': config.layers,
+            'n_layers': config.attention_layers,
             'n_heads': config.heads,
             'best_multiplier_window': float(multipliers[np.argmin(loss_MT.mean(axis=1))]),
             'fit_a': a,

@@ -49,7 +49,7 @@ def run(
             'evaluation': 'positions',
             'length': length,
             'windows': found.windows,
-            'n_layers': config.layers,
+            'n_layers': config.attention_layers,
             'n_heads': config.heads,
         },
         measures={

@@ -175,7 +175,10 @@ class Scorer:
 
     def _shared(self, asked: list[_Sequence], least: int) -> int:
         """Number of tokens that the batch's sorted sequences take from the trunk: at least `least`,
-        or 0. It is 0 where the model follows the length and lengths differ."""
+        or 0. It is 0 where the model follows the length and lengths differ, and where the trunk
+        cannot be truncated."""
+        if not self._config.rewinds:
+            return 0
         if self._config.follows_length and len({a.length for a in asked}) > 1:
             return 0
         shared = min(

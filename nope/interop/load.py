@@ -58,7 +58,7 @@ def load(
             arrays[path].block_until_ready()
         del pieces, piece  # before the next one is read
     if LAM not in arrays:
-        coefficients_LN = initial(model.lam, model.layers, model.heads)
+        coefficients_LN = initial(model.lam, model.attention_layers, model.heads)
         arrays[LAM] = jax.device_put(coefficients_LN, places[LAM].sharding)
     nested = flax.traverse_util.unflatten_dict(arrays)
     return {'params': nested['params'], 'lam': {'head': nested['lam']}}

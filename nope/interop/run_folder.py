@@ -23,6 +23,7 @@ from nope.interop.families.base import Described
 from nope.interop.load import load
 from nope.model import LayerKind, ModelConfig
 from nope.model.lam import LAWS, GivenLaw, Product
+from nope.model.mixers import MIXERS
 from nope.positions import KINDS, SCALINGS
 from nope.runtime import files
 from nope.runtime.errors import brief
@@ -36,7 +37,7 @@ BASE_MODEL = 'base_model.json'
 def model_types() -> dict[str, type]:
     """Every dataclass that a model's identity may be made of, by its name."""
     own = ModelConfig, LayerKind, GivenLaw, Product
-    kinds = (*own, *LAWS.values(), *KINDS.values(), *SCALINGS.values())
+    kinds = (*own, *LAWS.values(), *KINDS.values(), *SCALINGS.values(), *MIXERS.values())
     return {kind.__name__: kind for kind in kinds}
 
 

@@ -20,7 +20,8 @@ from nope.model.gates import ForgetGates, forgotten
 from nope.model.heads import Attended, Way, attend_by_kind
 from nope.model.init import initializer
 from nope.model.kinds import LayerKind
-from nope.model.layers import Norm, bias, parameter, project, unit_norm
+from nope.model.layers import Norm, unit_norm
+from nope.model.parameters import bias, parameter, project
 from nope.model.sequence import Sequence
 from nope.model.shape import AskedStats, Attend, ChosenRows, LayerStats
 from nope.model.sinks import add_sinks

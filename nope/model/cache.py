@@ -7,7 +7,8 @@ and its last token lies where theirs do.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import flax.linen as nn
 import jax
@@ -84,24 +85,24 @@ def merged(x_BSKH: jax.Array) -> jax.Array:
 class Cache(NamedTuple):
     """Of a batch of sequences.
 
-    layers: one array a layer and kind, which are written in place and never gathered; None of a
-        layer that attends to the keys of an earlier one.
+    layers: one array a layer and kind, which are written in place and never gathered; the state of
+        a layer with another mixer than attention; None of a layer that attends to the keys of an
+        earlier one, and of an MLP alone.
     filled: slots in use in every row. An int where it is known, else an int32 scalar.
     padding_B: int32, empty slots at the start of each row. None for none.
     length_B: float32, the n of every row. Laws and dynamic encodings follow it. In generation it
         is the final length, prompt plus continuation, and no position lies beyond.
     """
 
-    layers: tuple[LayerCache | None, ...]
+    layers: tuple[Any, ...]
     filled: int | jax.Array
     padding_B: jax.Array | None
     length_B: jax.Array
 
     @property
     def slots(self) -> int:
-        first = self.layers[0]
-        assert first is not None  # there is no earlier one
-        return first.keys_BSKH.shape[1]
+        with_keys = (layer for layer in self.layers if isinstance(layer, LayerCache))
+        return next(with_keys).keys_BSKH.shape[1]  # every model has a layer with attention
 
     def positions(self, tokens: int) -> jax.Array:
         """int32 [B, T]: of the next tokens; 0 in padding before a row, length - 1 in what fills up
@@ -136,12 +137,13 @@ class Cache(NamedTuple):
         def taken(x: jax.Array) -> jax.Array:
             return jnp.take(x, rows_R, axis=0)
 
-        layers = jax.tree.map(lambda x: _split_over_mesh(taken(x)), self.layers)
+        layers = self._each(lambda x: _split_over_mesh(taken(x)), taken)
         padding_B = None if self.padding_B is None else taken(self.padding_B)
         return Cache(layers, self.filled, padding_B, taken(self.length_B))
 
     def reorder(self, rows_B: jax.Array, start: int, groups: int = 1) -> Cache:
-        """Row b takes over the slots of row rows_B[b] from `start` on; both agree before it.
+        """Row b takes over the slots of row rows_B[b] from `start` on, and its states; both agree
+        before it.
         groups: equal parts of the rows, which take over from their own part alone."""
         rows_GR = rows_B.reshape(groups, -1)
         R = rows_GR.shape[1]
@@ -162,7 +164,16 @@ class Cache(NamedTuple):
             x_BSC = jax.lax.dynamic_update_slice_in_dim(x_BSC, moved, start, axis=1)
             return x_BSC.reshape(x_BSKH.shape)
 
-        return self._replace(layers=jax.tree.map(reordered, self.layers))
+        return self._replace(layers=self._each(reordered, lambda x: jnp.take(x, rows_B, axis=0)))
+
+    def _each(
+        self, of_slots: Callable[[jax.Array], jax.Array], of_state: Callable[[jax.Array], jax.Array]
+    ) -> tuple[Any, ...]:
+        """The layers with other arrays: those that have slots, and those of states."""
+        return tuple(
+            jax.tree.map(of_slots if isinstance(layer, LayerCache) else of_state, layer)
+            for layer in self.layers
+        )
 
 
 def empty(
@@ -189,9 +200,12 @@ def empty(
     def zeros(heads: int, size: int, dtype: str = config.dtype) -> jax.Array:
         return _split_over_mesh(jnp.zeros((*rows, heads, size), dtype))
 
-    def layer(i: int) -> LayerCache | None:
-        if config.source_of(i) != i:
+    def layer(i: int) -> Any:
+        mixer = config.layer_kinds[i].mixer
+        if mixer is None or config.source_of(i) != i:
             return None
+        if not mixer.attends:
+            return mixer.empty(length_B.shape[0], config.dtype)
         own, gate = config.of_layer(i), config.gate
         keys, values = (zeros(own.kv_heads, own.head_dim) for _ in range(2))
         return LayerCache(keys, values, None if gate is None else zeros(gate.heads, 1, 'float32'))

@@ -24,7 +24,7 @@ CHOICES = {
     'block': ('pre', 'parallel', 'post', 'both'),
     'qk_norm_over': ('head', 'projection'),
     'mlp': ('gated', 'plain'),
-    'activation': ('silu', 'gelu', 'gelu_tanh', 'relu'),
+    'activation': ('silu', 'gelu', 'gelu_tanh', 'relu', 'relu2'),
     'init': ('tinyllama', 'sharp', 't5'),
     'output_gate': ('none', 'head', 'element'),
     'temperature': ('none', 'adaptive', 'entropy'),
@@ -196,6 +196,9 @@ def _check_encoder(model: ModelFields) -> None:
             rule = f'accepted: {accepted!r} where causal is False'
             raise FieldError(name, getattr(model, name), rule)
     for kind in model.kinds:
+        if not kind.attends and kind.mixer is not None:
+            rule = f'layers of {kind.describe()} see earlier tokens alone; accepted: True'
+            raise FieldError('causal', False, rule)
         if not kind.position.two_sided:
             raise FieldError(
                 'causal',
@@ -217,6 +220,9 @@ def _check_pattern(model: ModelFields) -> None:
     described = tuple(kind.describe() for kind in model.pattern)
     if len(model.pattern) > model.layers:
         rule = f'it has {len(model.pattern)} kinds of layers; there are {model.layers} layers'
+        raise FieldError('pattern', described, rule)
+    if not model.attending:
+        rule = 'none of its layers has attention, which lambda and entropy are of'
         raise FieldError('pattern', described, rule)
     for i, kind in enumerate(model.pattern):
         check_position(model, kind, f'pattern[{i}].position')

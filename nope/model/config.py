@@ -12,7 +12,7 @@ import numpy as np
 
 from nope.model import checks, lam
 from nope.model.fields import ModelFields
-from nope.model.kinds import SIZES, LayerKind
+from nope.model.kinds import LayerKind
 from nope.positions import NoPE, Position
 
 
@@ -44,7 +44,8 @@ class ModelConfig(ModelFields):
         everywhere = all(isinstance(kind.position, NoPE) for kind in self.pattern)
         kinds = (
             dataclasses.replace(kind, position=position)
-            if (everywhere or not isinstance(kind.position, NoPE))
+            if kind.attends
+            and (everywhere or not isinstance(kind.position, NoPE))
             and (limited or not kind.is_limited)
             else kind
             for kind in self.pattern
@@ -85,7 +86,7 @@ class ModelConfig(ModelFields):
         multipliers = self.multipliers(coefficients_LN, length, positions_T)
         if self.law is None:
             return multipliers
-        given = self.law.multipliers(self.layers, self.heads, length, positions_T)
+        given = self.law.multipliers(self.attention_layers, self.heads, length, positions_T)
         if self.law.heads == 'nope':
             given = _in_heads(self.heads_without_position, given)
         return lam.times(multipliers, given)
@@ -102,7 +103,7 @@ def _of_kind(config: ModelConfig, kind: LayerKind) -> ModelConfig:
     """`config` with the sizes of that kind as its own."""
 
     def said(kind: LayerKind) -> dict[str, Any]:
-        return {name: getattr(kind, name) or getattr(config, name) for name in SIZES}
+        return {name: getattr(kind, name) or getattr(config, name) for name in kind.sizes}
 
     pattern = tuple(dataclasses.replace(other, **said(other)) for other in config.pattern)
     return dataclasses.replace(config, **said(kind), pattern=pattern)

@@ -60,7 +60,7 @@ def attend(
     implementation was asked for; ValueError where the mesh splits the sequence.
     """
     if dropout is not None:
-        _check_whole('dropout of attention weights needs')
+        check_whole('dropout of attention weights needs')
         _say_definition()
         return reference_attention(
             q_BTNH, k_BSKH, v_BSKH,
@@ -118,7 +118,7 @@ def attend_dense(
 ) -> AttentionOutput:
     """`nope.attention.dense.dense_attention` under the current mesh: array operations, which the
     compiler divides by rows and heads. ValueError where the mesh splits the sequence."""
-    _check_whole(f'weights={weights!r} need')
+    check_whole(f'weights={weights!r} need')
     return dense_attention(q_BTNH, k_BSKH, v_BSKH, weights=weights, **rules)
 
 
@@ -130,7 +130,7 @@ def _say_definition() -> None:
     )
 
 
-def _check_whole(what: str) -> None:
+def check_whole(what: str) -> None:
     """ValueError for a mesh that splits sequences. `what` names who needs them whole."""
     if sequence_sharded():
         raise ValueError(

@@ -14,19 +14,18 @@ def parameters(model: ModelConfig) -> int:
     embeddings = model.vocab_size * model.width * (1 if model.tied_head else 2)
     layers = 0
     for layer in range(model.layers):
-        own = model.of_layer(layer)
+        own, kind = model.of_layer(layer), model.layer_kinds[layer]
+        layers += _layer_weights(model, layer) + _of_mlp_and_norms(model, layer)
+        if not kind.attends:
+            layers += 0 if kind.mixer is None else kind.mixer.vectors(model.width)
+            continue
         keys, values = _projections(model, layer)
-        layers += _layer_weights(model, layer)
         layers += own.head_dim * (model.heads + keys + values) * model.qkv_bias
         normed = 1 + (keys > 0) if model.qk_norm_over == 'head' else model.heads + keys
         layers += model.width * model.output_bias + normed * own.head_dim * model.qk_norm
-        inner = own.mlp_width * (2 if model.mlp == 'gated' else 1)
-        layers += (inner + model.width) * model.mlp_bias
         layers += model.heads * model.sinks
         layers += 2 * model.heads * (model.temperature == 'adaptive')
         layers += 0 if model.gate is None else model.gate.heads * (model.width + 1)
-        layers += model.layer_scale + model.width * (model.token_width is not None)
-        layers += {'pre': 2, 'parallel': 1, 'post': 2, 'both': 4}[model.block] * norm
     inputs = 0
     if model.token_width is not None:
         inputs = model.vocab_size * model.layers * model.token_width + model.token_width
@@ -41,12 +40,16 @@ def training_flops(model: ModelConfig, length: int, *, frozen: bool = False) -> 
     and of an encoder both whole, forward and backward, without windows. frozen: a search of
     lambda, whose weights have no gradients and count 4.
     """
-    weights = model.vocab_size * model.width
+    weights: float = model.vocab_size * model.width
     weights += model.width * model.layers * (model.token_width or 0)
     dims = 0
     for layer in range(model.layers):
         weights += _layer_weights(model, layer)
-        dims += model.heads * model.of_layer(layer).head_dim
+        kind = model.layer_kinds[layer]
+        if kind.attends:
+            dims += model.heads * model.of_layer(layer).head_dim
+        elif kind.mixer is not None:
+            weights += kind.mixer.products()
     attended = dims * (2 if model.temperature == 'entropy' else 1)
     seen = 6.0 if model.causal else 12.0
     return (4.0 if frozen else 6.0) * weights + seen * attended * length
@@ -60,12 +63,26 @@ def _projections(model: ModelConfig, layer: int) -> tuple[int, int]:
     return kv_heads, kv_heads if kind.values_from == 'input' else 0
 
 
+def _of_mlp_and_norms(model: ModelConfig, layer: int) -> int:
+    """Parameters of a layer besides its mixer's and those in matrix products."""
+    own, kind = model.of_layer(layer), model.layer_kinds[layer]
+    inner = own.mlp_width * (2 if model.mlp == 'gated' else 1)
+    parts = (kind.mixer is not None) + kind.mlp
+    norms = 1 if model.block == 'parallel' else parts * (2 if model.block == 'both' else 1)
+    norm = model.width * (1 + model.norm_bias) * (model.norm != 'none')
+    of_tokens = model.layer_scale + model.width * (model.token_width is not None)
+    return (inner + model.width) * model.mlp_bias * kind.mlp + norms * norm + of_tokens
+
+
 def _layer_weights(model: ModelConfig, layer: int) -> int:
     """Weights in the matrix products of a layer."""
-    own = model.of_layer(layer)
+    own, kind = model.of_layer(layer), model.layer_kinds[layer]
+    mlp = (3 if model.mlp == 'gated' else 2) * model.width * own.mlp_width * kind.mlp
+    mlp += 2 * model.width * (model.token_width or 0)
+    if not kind.attends:
+        return mlp + (0 if kind.mixer is None else kind.mixer.weights(model.width))
     attention = model.width * own.head_dim * (2 * model.heads + sum(_projections(model, layer)))
     gates = {'none': 0, 'head': model.heads, 'element': model.heads * own.head_dim}
     attention += model.width * gates[model.output_gate]
     attention += model.width * 2 * model.heads * (model.temperature == 'adaptive')
-    attention += 2 * model.width * (model.token_width or 0)
-    return attention + (3 if model.mlp == 'gated' else 2) * model.width * own.mlp_width
+    return attention + mlp

@@ -153,6 +153,22 @@ class ModelFields:
         kinds = self.kinds
         return np.array([kinds.index(kind) for kind in self.layer_kinds], np.int32)
 
+    @functools.cached_property
+    def attending(self) -> tuple[int, ...]:
+        """The layers that have attention. Arrays by layer and head, as those of lambda and entropy
+        are, have a row for each of these: their L is `attention_layers`."""
+        return tuple(i for i, kind in enumerate(self.layer_kinds) if kind.attends)
+
+    @property
+    def attention_layers(self) -> int:
+        """Number of layers that have attention."""
+        return len(self.attending)
+
+    @property
+    def rewinds(self) -> bool:
+        """Whether a cache can forget its last tokens: keys can, and states cannot."""
+        return all(kind.attends or kind.mixer is None for kind in self.kinds)
+
     @property
     def apart(self) -> bool:
         """Whether every layer has arrays of its own, {'0': ..., '1': ...}, in place of a row of
@@ -179,14 +195,14 @@ class ModelFields:
 
     @property
     def without_position(self) -> tuple[bool, ...]:
-        """Of every layer, whether none of its heads has a position encoding."""
+        """Of every layer with attention, whether none of its heads has a position encoding."""
         return tuple(bool(heads_N.all()) for heads_N in self.heads_without_position)
 
     @property
     def heads_without_position(self) -> np.ndarray:
         """bool [L, N]: of every head, whether it has no position encoding."""
-        found = [kind.position.without_position(self.heads) for kind in self.layer_kinds]
-        return np.stack(found)
+        kinds = (self.layer_kinds[layer] for layer in self.attending)
+        return np.stack([kind.position.without_position(self.heads) for kind in kinds])
 
     def scaled_heads(self, kind: LayerKind) -> np.ndarray:
         """bool [N]: of the heads of such a layer, whether lambda and the temperature act there."""
@@ -197,12 +213,13 @@ class ModelFields:
     @property
     def heads_with_lam(self) -> np.ndarray:
         """bool [L, N]: of every head, whether lambda and the temperature act there."""
-        return np.stack([self.scaled_heads(kind) for kind in self.layer_kinds])
+        return np.stack([self.scaled_heads(self.layer_kinds[i]) for i in self.attending])
 
     @property
     def layers_with_qk_norm(self) -> np.ndarray:
-        """bool [L]: of every layer, whether it norms its queries and keys."""
-        return np.array([self.qk_norm and k.qk_norm is not False for k in self.layer_kinds])
+        """bool [L]: of every layer with attention, whether it norms its queries and keys."""
+        kinds = (self.layer_kinds[layer] for layer in self.attending)
+        return np.array([self.qk_norm and kind.qk_norm is not False for kind in kinds])
 
     @property
     def chunked(self) -> bool:

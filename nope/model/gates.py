@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from nope.model.cache import LayerCache
 from nope.model.config import ModelConfig
 from nope.model.init import initializer
-from nope.model.layers import parameter, project
+from nope.model.parameters import parameter, project
 from nope.positions import Gate
 
 

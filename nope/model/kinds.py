@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 
+from nope.model.mixers import Attention, Mixer
 from nope.positions import NoPE, Position
 from nope.runtime.errors import FieldError, one_of
 
 SIZES = ('head_dim', 'kv_heads', 'mlp_width')
 KEYS_FROM = ('input', 'earlier')
 VALUES_FROM = ('input', 'keys')
+ATTENTION = Attention()
 
 
 @dataclasses.dataclass(frozen=True)
 class LayerKind:
-    """Kind of a layer: its position encoding, how far it sees, whether it has QK-norm, its sizes,
-    and where its keys and values are from.
+    """Kind of a layer: what it does with the sequence, and as attention its position encoding, how
+    far it sees, whether it has QK-norm, its sizes, and where its keys and values are from.
 
     window: keys a query sees, itself included; None for all before it.
     chunk: a query at position i sees the keys before it that have floor(i / chunk) in common with
@@ -25,6 +27,7 @@ class LayerKind:
     keys_from: 'input', own projections. 'earlier' shares keys and values of the last such layer
         with its own (Gemma 3n).
     values_from: 'input', or 'keys', the projection to keys, before their norm and positions.
+    mixer: None for a layer of an MLP alone. mlp: False for a layer without an MLP.
     """
 
     position: Position = NoPE()
@@ -36,6 +39,13 @@ class LayerKind:
     mlp_width: int | None = None
     keys_from: str = 'input'
     values_from: str = 'input'
+    mixer: Mixer | None = ATTENTION
+    mlp: bool = True
+
+    @property
+    def attends(self) -> bool:
+        """Whether it has attention, and so lambda and entropy."""
+        return self.mixer is not None and self.mixer.attends
 
     @property
     def is_limited(self) -> bool:
@@ -59,12 +69,27 @@ class LayerKind:
         for name, accepted in (('keys_from', KEYS_FROM), ('values_from', VALUES_FROM)):
             if getattr(self, name) not in accepted:
                 raise FieldError(name, getattr(self, name), one_of(accepted))
+        if self.mixer is None and not self.mlp:
+            raise FieldError('mlp', False, 'the layer has no mixer either; accepted: True')
+        if self.mlp_width is not None and not self.mlp:
+            raise FieldError('mlp_width', self.mlp_width, 'the layer has no MLP')
+        for field in () if self.attends else dataclasses.fields(self):
+            value, elsewhere = getattr(self, field.name), ('mixer', 'mlp', 'mlp_width')
+            if field.name not in elsewhere and value != field.default:
+                raise FieldError(field.name, value, 'the layer has no attention')
+
+    @property
+    def sizes(self) -> tuple[str, ...]:
+        """Those of SIZES that its layers have."""
+        of_part = {'head_dim': self.attends, 'kv_heads': self.attends, 'mlp_width': self.mlp}
+        return tuple(name for name in SIZES if of_part[name])
 
     @property
     def has_own_arrays(self) -> bool:
         """Whether its layers have other arrays than the fields of a model say."""
         sized = any(getattr(self, name) is not None for name in SIZES)
-        return sized or (self.keys_from, self.values_from) != ('input', 'input')
+        sourced = (self.keys_from, self.values_from) != ('input', 'input')
+        return sized or sourced or not self.attends or not self.mlp
 
     @property
     def source(self) -> LayerKind:
@@ -74,8 +99,9 @@ class LayerKind:
 
     @property
     def reach(self) -> LayerKind:
-        """The kind but for sizes and sources: positions, window, chunks and QK-norm."""
-        return LayerKind(self.position, self.window, self.qk_norm, self.chunk)
+        """The kind but for sizes and sources: positions, window, chunks and QK-norm, or its
+        mixer."""
+        return LayerKind(self.position, self.window, self.qk_norm, self.chunk, mixer=self.mixer)
 
     def describe(self) -> str:
         parts = (
@@ -87,6 +113,11 @@ class LayerKind:
             ('MLP of {}', self.mlp_width),
             ('keys of an earlier layer', None if self.keys_from == 'input' else ''),
             ('values from keys', None if self.values_from == 'input' else ''),
+            ('no MLP', None if self.mlp else ''),
         )
         said = (text.format(value) for text, value in parts if value is not None)
-        return ', '.join((self.position.describe(), *said))
+        if self.mixer is None:
+            first = 'MLP alone'
+        else:
+            first = self.position.describe() if self.attends else self.mixer.describe()
+        return ', '.join((first, *said))

@@ -1,5 +1,4 @@
-"""Parts of a block: parameters, projections, norms, dropout, the MLP. Parameters float32,
-computation in `dtype`."""
+"""Parts of a block: norms, dropout, the MLP."""
 
 from __future__ import annotations
 
@@ -12,44 +11,11 @@ import jax
 import jax.numpy as jnp
 
 from nope.attention.dropout import dropped
-from nope.model import context
 from nope.model.config import ModelConfig
 from nope.model.dropout import Place, place_keys
 from nope.model.init import initializer
+from nope.model.parameters import bias, parameter, project
 from nope.runtime.mesh_axes import axes_of, parts_of
-
-
-def parameter(
-    module: nn.Module,
-    name: str,
-    init: jax.nn.initializers.Initializer,
-    shape: tuple[int, ...],
-    axes: tuple[str, ...],
-    dtype: str = 'float32',
-) -> jax.Array:
-    """A float32 parameter with logical axis names, read in `dtype`."""
-    boxed = nn.with_logical_partitioning(init, axes)
-    return jnp.asarray(module.param(name, boxed, shape, jnp.float32), dtype)
-
-
-def bias(
-    module: nn.Module, name: str, shape: tuple[int, ...], axes: tuple[str, ...], dtype: str
-) -> jax.Array:
-    """A bias that starts at 0."""
-    return parameter(module, name, nn.initializers.zeros, shape, axes, dtype)
-
-
-def project(x_BTC: jax.Array, weight_CE: jax.Array) -> jax.Array:
-    """x @ W with all tokens on one axis, [B, T, E].
-
-    As one plain product XLA's CPU backend needs no transposed copies for the gradient of W
-    (twice as fast there; on accelerators the reshapes are free). Where the sequence is
-    sharded the merged axis could not be, and the axes stay apart.
-    """
-    if context.sequence_sharded():
-        return x_BTC @ weight_CE
-    B, T, C = x_BTC.shape
-    return (x_BTC.reshape(B * T, C) @ weight_CE).reshape(B, T, -1)
 
 
 def elementwise(config: ModelConfig, function: Callable, *settings: Any) -> Callable:
@@ -172,4 +138,6 @@ def activate(name: str, x: jax.Array) -> jax.Array:
         return nn.gelu(x, approximate=False)
     if name == 'gelu_tanh':
         return nn.gelu(x, approximate=True)
+    if name == 'relu2':
+        return jnp.square(nn.relu(x))
     return {'silu': nn.silu, 'relu': nn.relu}[name](x)

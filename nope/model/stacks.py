@@ -22,11 +22,12 @@ def each_layer(config: ModelConfig, layers: Layers) -> list[Layers]:
 def map_layers(
     config: ModelConfig, function: Callable[..., Layers], layers: Layers, *of_layers: jax.Array
 ) -> Layers:
-    """`function` of every layer's arrays and its rows of `of_layers`, in place of them: one call
-    for all where they are stacked."""
+    """The layers with `function` of their arrays and of their rows of `of_layers` for every one
+    that has attention: one call for all where they are stacked."""
     if not config.apart:
         return jax.vmap(function)(layers, *of_layers)
-    return {
-        str(i): function(layers[str(i)], *(rows[i] for rows in of_layers))
-        for i in range(config.layers)
+    made = {
+        str(layer): function(layers[str(layer)], *(rows[row] for rows in of_layers))
+        for row, layer in enumerate(config.attending)
     }
+    return {**layers, **made}

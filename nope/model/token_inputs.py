@@ -16,7 +16,8 @@ import jax.numpy as jnp
 
 from nope.model.config import ModelConfig
 from nope.model.init import initializer
-from nope.model.layers import Norm, activate, parameter, project, split_over_mesh
+from nope.model.layers import Norm, activate, split_over_mesh
+from nope.model.parameters import parameter, project
 
 
 class TokenInputs(nn.Module):

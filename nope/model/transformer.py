@@ -21,7 +21,8 @@ from nope.model.cache import Cache
 from nope.model.config import ModelConfig
 from nope.model.dropout import Place, layer_keys
 from nope.model.init import initializer
-from nope.model.layers import drop, norm, parameter, split_over_mesh
+from nope.model.layers import drop, norm, split_over_mesh
+from nope.model.parameters import parameter
 from nope.model.sequence import Sequence, of_cache, of_tokens
 from nope.model.shape import AskedStats, AttentionShape, ChosenRows, check_rows
 from nope.model.token_inputs import TokenInputs
@@ -30,7 +31,7 @@ from nope.model.token_inputs import TokenInputs
 class ModelOutput(NamedTuple):
     """hidden [B, T, D] after the final norm, and head [D, V]. The others are None unless asked for.
     The cache has these tokens in it. Entropy (nats), shape and largest logits are [L, B, N, T],
-    weights of chosen rows [L, B, M, R, T]."""
+    weights of chosen rows [L, B, M, R, T], of the L layers that have attention."""
 
     hidden: Float[Array, 'B T D']
     head: Float[Array, 'D V']
@@ -106,9 +107,9 @@ class Transformer(nn.Module):
         embedding_VD = self._matrix('embedding', (c.vocab_size, c.width), ('vocab', 'embed'))
         head_DV = self._head(embedding_VD)
         coefficients_LN = self.variable(
-            'lam', 'head', lambda: lam.initial(c.lam, c.layers, c.heads)
+            'lam', 'head', lambda: lam.initial(c.lam, c.attention_layers, c.heads)
         ).value
-        lam.check_shape(coefficients_LN, c.layers, c.heads, c.lam.numbers)
+        lam.check_shape(coefficients_LN, c.attention_layers, c.heads, c.lam.numbers)
         if cache is None:
             sequence = of_tokens(
                 c, tokens_BT, self._table(),

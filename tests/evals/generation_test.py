@@ -18,6 +18,7 @@ from nope.evals.scoring import Score
 from nope.model import LayerKind, ModelConfig, apply
 from nope.model.decoding import BeamSearch
 from nope.model.lam import LogLength
+from nope.model.mixers import Mamba2
 from nope.positions import DynamicNTK, Learned, NoPE, RoPE
 from nope.variables import Variables
 from tests import tiny
@@ -31,6 +32,11 @@ FOLLOWING = tiny.model(
     lam=LogLength(train_length=16),
 )
 PLAIN = tiny.model(attention=None, pattern=(LayerKind(RoPE(), window=6), LayerKind(NoPE())))
+STATES = tiny.model(
+    attention=None,
+    layers=3,
+    pattern=(LayerKind(mixer=Mamba2(4, 8, 6, groups=2)), LayerKind(), LayerKind(mixer=None)),
+)
 LONGEST = 128
 NEW = 6
 PROMPTS = [tiny.tokens(1, n, seed=n)[0] for n in (9, 15, 1, 16)]
@@ -183,12 +189,12 @@ def test_samples_follow_the_seed_and_no_other_row() -> None:
 
 
 @functools.cache
-def beams() -> list[list[int]]:
+def beams(config: ModelConfig = FOLLOWING) -> list[list[int]]:
     search = BeamSearch(BEAMS.beams, BEAMS.length_penalty)
     return [
         slowly(
             search,
-            functools.partial(after, FOLLOWING, prompt),
+            functools.partial(after, config, prompt),
             NEW,
             BEAMS.stop_ids,
             BEAMS.least,
@@ -204,6 +210,13 @@ def test_beam_search_is_that_of_every_prompt_alone() -> None:
     found = lists(generator(FOLLOWING).generate(PROMPTS[:3], BEAMS))
     assert found == beams()[:3]
     assert found != greedy(FOLLOWING)[:3]
+
+
+def test_states_go_with_their_beams() -> None:
+    found = lists(generator(STATES).generate(PROMPTS[:3], BEAMS))
+    assert found == beams(STATES)[:3]
+    assert found != greedy(STATES)[:3]
+    assert lists(generator(STATES).generate(PROMPTS, Options(NEW))) == greedy(STATES)
 
 
 # Scores
@@ -233,8 +246,8 @@ def assert_scores(
 
 @pytest.mark.parametrize(
     ('config', 'batch_tokens'),
-    [(PLAIN, ONE_BATCH), (FOLLOWING, ONE_BATCH)],
-    ids=['plain', 'following'],
+    [(PLAIN, ONE_BATCH), (FOLLOWING, ONE_BATCH), (STATES, ONE_BATCH)],
+    ids=['plain', 'following', 'states'],
 )
 def test_scores_are_those_of_the_log_softmax(config: ModelConfig, batch_tokens: int) -> None:
     """Of continuations of any length, also longer than a piece, and of those that are greedy."""
@@ -297,6 +310,14 @@ def test_lengths_that_a_model_follows_share_nothing(read: list[tuple[int, ...]])
     found = generator(FOLLOWING, 4 * LONGEST).score(*zip(*pairs, strict=True))
     assert read == [(4, 64)] * 2
     assert_scores(FOLLOWING, pairs, found)
+
+
+def test_states_share_nothing(read: list[tuple[int, ...]]) -> None:
+    """They cannot go back to the end of what is shared."""
+    pairs = beginning_alike(70, [12] * 4)
+    found = generator(STATES, 4 * LONGEST).score(*zip(*pairs, strict=True))
+    assert read == [(4, 64)] * 2
+    assert_scores(STATES, pairs, found)
 
 
 # Meshes

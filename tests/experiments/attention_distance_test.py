@@ -113,7 +113,7 @@ def test_another_seed_is_the_next_of_the_config(tmp_path: pathlib.Path) -> None:
         ({'other': 'nobody'}, r"evals\.other/\.other names 'nobody'"),
         ({'other': 'other'}, r'evals\.other/\.other .*it is the run itself; .*two or more'),
         ({'other': 'other', 'seeds_further': 1}, r'it is the run itself'),
-        ({'other': 'deeper'}, r'\.other .*it has 3 layers, the run has 2'),
+        ({'other': 'deeper'}, r'\.other .*it has 3 layers with attention, the run has 2'),
         ({'other': 'longer'}, r'\.other .*it reads other data than the run'),
         ({'seeds_further': -1}, r'\.seeds_further is -1; it must be at least 0'),
         ({'examples': 0}, r'\.examples is 0; it must be at least 1'),

@@ -277,7 +277,7 @@ LATER_HEADS = {'position': {'kind': 'split', 'local': ROPE}, 'lam_layers': 'nope
         ),
         (
             {'pattern': ({}, {'windows': 4})},
-            r'pattern\[1\]\.windows is unknown; accepted: chunk, pos',
+            r'pattern\[1\]\.windows is unknown; accepted: chunk, mixer',
         ),
         (
             {'pattern': ({}, {'position': ROPE | {'dims': 5}})},

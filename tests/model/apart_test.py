@@ -21,6 +21,7 @@ from nope.model.cache import LayerCache, empty
 from nope.model.decoding.reading import unstack
 from nope.model.lam import LogLength, Product
 from nope.model.lam.info_scale import InfoScale
+from nope.model.mixers import Mamba2
 from nope.model.sequence import Sequence
 from nope.model.shape import AskedStats
 from nope.model.token_inputs import TokenInput, TokenInputs
@@ -62,11 +63,23 @@ EVERY_ARRAY: dict[str, Any] = {
     'output_gate': 'element',
     'temperature': 'adaptive',
 }
+# Mamba-2 with an MLP and without, attention without one, and an MLP alone.
+HYBRID = tiny.model(
+    layers=4,
+    pattern=(
+        LayerKind(mixer=Mamba2(4, 8, 6, groups=2, bias=True), mlp=False),
+        LayerKind(mlp=False),
+        LayerKind(mixer=None),
+        LayerKind(mixer=Mamba2(2, 12, 5)),
+    ),
+    lam=LogLength(6),
+)
 MODELS = {
     'gemma4': GEMMA4,
     'every array': dataclasses.replace(GEMMA4, **EVERY_ARRAY, block='pre', tied_head=False),
     'QK-norm of all heads': dataclasses.replace(GEMMA4, qk_norm_over='projection'),
     'other MLPs': tiny.model(pattern=(LayerKind(RoPE(), mlp_width=20), LayerKind())),
+    'other mixers': HYBRID,
     'inputs of tokens': tiny.model(token_width=3, mlp='plain', activation='relu'),
 }
 

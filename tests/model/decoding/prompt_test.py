@@ -15,6 +15,7 @@ from nope.model import LayerKind, ModelConfig, ModelOutput, apply
 from nope.model.cache import Cache, empty
 from nope.model.decoding import unstack
 from nope.model.lam import GivenLaw, LogFloor, LogLength
+from nope.model.mixers import Mamba2
 from nope.positions import DynamicNTK, ForgetGate, NoPE, Position, RoPE, Split
 from tests import tiny
 from tests.model.decoding.programs import in_pieces, piece, whole
@@ -77,6 +78,15 @@ MODELS = {
     ),
     'sinusoidal': tiny.model(layers=1, position=ENCODINGS['sinusoidal']),
     'learned': tiny.model(layers=1, position=ENCODINGS['learned']),
+    'other mixers': tiny.model(
+        layers=4,
+        pattern=(
+            LayerKind(mixer=Mamba2(4, 8, 6, groups=2), mlp=False),
+            LayerKind(mlp=False),
+            LayerKind(mixer=None),
+            LayerKind(mixer=Mamba2(2, 12, 5, taps=3)),
+        ),
+    ),
     'every option': dataclasses.replace(tiny.EVERY_OPTION, layers=1),
 }
 COVERED = {type(kind.position) for config in (MIXED, *MODELS.values()) for kind in config.kinds}
