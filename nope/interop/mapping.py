@@ -58,22 +58,46 @@ TRANSPOSED = _whole(lambda array: array.T, lambda part: part.T)
 
 def heads_out(config: ModelConfig, heads: int) -> Layout:
     """[heads * H, D] there, [D, heads, H] here: queries, keys, values."""
-    H, D = config.head_dim, config.width
+    return parts_out(config.width, heads, config.head_dim)
+
+
+def parts_out(width: int, heads: int, size: int) -> Layout:
+    """[heads * size, D] there, [D, heads, size] here."""
     return _whole(
-        lambda array: array.T.reshape(D, heads, H), lambda part: part.reshape(D, heads * H).T
+        lambda array: array.T.reshape(width, heads, size),
+        lambda part: part.reshape(width, heads * size).T,
+    )
+
+
+def parts_in(width: int, heads: int, size: int) -> Layout:
+    """[D, heads * size] there, [heads, size, D] here."""
+    return _whole(
+        lambda array: array.T.reshape(heads, size, width),
+        lambda part: part.reshape(heads * size, width).T,
+    )
+
+
+def part_vectors(heads: int, size: int) -> Layout:
+    """[heads * size] there, [heads, size] here."""
+    return _whole(lambda array: array.reshape(heads, size), lambda part: part.reshape(-1))
+
+
+def taps(width: int, heads: int, size: int) -> Layout:
+    """[heads * size, 1, W] there, [W, heads, size] here: a convolution of each channel."""
+    return _whole(
+        lambda array: array[:, 0].T.reshape(width, heads, size),
+        lambda part: part.reshape(width, heads * size).T[:, None],
     )
 
 
 def heads_in(config: ModelConfig) -> Layout:
     """[D, N * H] there, [N, H, D] here: attention's output projection."""
-    N, H, D = config.heads, config.head_dim, config.width
-    return _whole(lambda array: array.T.reshape(N, H, D), lambda part: part.reshape(N * H, D).T)
+    return parts_in(config.width, config.heads, config.head_dim)
 
 
 def head_vectors(config: ModelConfig, heads: int) -> Layout:
     """[heads * H] there, [heads, H] here: biases of queries, keys, values."""
-    shape = heads, config.head_dim
-    return _whole(lambda array: array.reshape(shape), lambda part: part.reshape(-1))
+    return part_vectors(heads, config.head_dim)
 
 
 def halves(layout: Layout) -> Layout:

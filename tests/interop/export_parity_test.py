@@ -35,7 +35,8 @@ from tests.interop.stock_cases import ALIKE, CASES, WINDOW, follows
 # All but those with a norm of each head.
 UNFOLDABLE = ('qwen3', 'exaone4', 'gemma3_text', 'gemma4_text', 'gemma4_unified_text')
 FOLDABLE = [name for name in CASES if CASES[name][0] not in UNFOLDABLE]
-LLAMA_SHAPED = [name for name in CASES if CASES[name][0] not in ('bloom', 'mpt')]
+OTHERS = ('bloom', 'mpt', 'nemotron_h', 'granitemoehybrid')
+LLAMA_SHAPED = [name for name in CASES if CASES[name][0] not in OTHERS]
 
 
 @pytest.mark.parametrize('name', [

@@ -14,6 +14,7 @@ from nope.interop.families import FAMILIES, Described, family_of
 from nope.interop.mapping import Tensor
 from nope.model import LayerKind, ModelConfig
 from nope.model.lam import GivenLaw, LogFloor
+from nope.model.mixers import Mamba2
 from nope.positions import (
     Alibi,
     ByParts,
@@ -117,6 +118,22 @@ def multiplied(**changes: Any) -> ModelConfig:
     own = {'embedding_multiplier': 12.0, 'residual_multiplier': 0.22, 'softmax_scale': 0.125}
     kinds = {} if 'pattern' in changes else {'position': ROPE}
     return decoder(**{**own, 'logit_multiplier': 1 / 49, **kinds, **changes})
+
+
+MAMBA = Mamba2(6, 4, 5, groups=2, least_step=0.001)
+
+
+def one_part(**changes: Any) -> ModelConfig:
+    """Layers of Mamba-2, an MLP or attention alone."""
+    kinds = LayerKind(mixer=MAMBA, mlp=False), LayerKind(mixer=None), LayerKind(mlp=False)
+    own = {'mlp': 'plain', 'activation': 'relu2', 'pattern': kinds}
+    return decoder(**{**own, **changes})
+
+
+def beside_mamba(**changes: Any) -> ModelConfig:
+    """Mamba-2 in two layers of three."""
+    mamba = LayerKind(mixer=Mamba2(8, 6, 5))
+    return multiplied(**{'pattern': (mamba, LayerKind()), **changes})
 
 
 # The family that writes each model; every one comes back as it was.
@@ -255,6 +272,31 @@ WRITTEN: dict[str, tuple[str, ModelConfig]] = {
     ),
     'sinks, two bases, biases': ('granite_swa', decoder(sinks=True, pattern=TWO_BASES, **BIASES)),
     'sinks, no positions': ('granite_swa', decoder(sinks=True)),
+    'layers of one part': ('nemotron_h', one_part()),
+    'layers of one part, biases': (
+        'nemotron_h',
+        one_part(
+            mlp_bias=True,
+            layers=3,
+            pattern=(
+                LayerKind(mlp=False),
+                LayerKind(mixer=Mamba2(6, 4, 5, bias=True, convolution_bias=False), mlp=False),
+            ),
+        ),
+    ),
+    'Mamba-2 and multipliers': ('granitemoehybrid', beside_mamba()),
+    'Mamba-2, bounded steps, biases, RoPE': (
+        'granitemoehybrid',
+        beside_mamba(
+            qkv_bias=True,
+            output_bias=True,
+            tied_head=True,
+            pattern=(
+                LayerKind(mixer=Mamba2(4, 12, 5, 2, 3, False, True, 0.01, 0.5)),
+                LayerKind(RoPE(1e4, Linear(2.0))),
+            ),
+        ),
+    ),
     'BLOOM': ('bloom', bloom()),
     'BLOOM with a head': ('bloom', bloom(tied_head=False, norm_epsilon=1e-6)),
     'MPT': ('mpt', mpt()),
@@ -273,6 +315,8 @@ OF_FAMILY = {
     'gemma4_unified_text': gemma4(token_width=None),
     'phi3': decoder(position=SOME_LONGROPE),
     'granite': multiplied(),
+    'nemotron_h': one_part(),
+    'granitemoehybrid': beside_mamba(),
     'granite_swa': multiplied(sinks=True, pattern=(LayerKind(), LayerKind(ROPE, 5))),
     'exaone4': behind(qk_norm_over='head', pattern=HYBRID),
 }

@@ -43,7 +43,7 @@ UNTRUNCATED = {'rope_type': 'yarn', 'factor': 4.0, 'truncate': False}
 @pytest.mark.parametrize(
     ('family', 'changes', 'parts'),
     [
-        ('llama', {'hidden_act': 'relu2'}, ['hidden_act', 'relu2', 'silu']),
+        ('llama', {'hidden_act': 'tanh'}, ['hidden_act', 'tanh', 'silu']),
         ('llama', {'hidden_size': 25}, ['hidden_size is 25', '4']),
         ('llama', {'num_key_value_heads': 3}, ['num_key_value_heads is 3', '4']),
         ('llama', {'head_dim': 5}, ['config.json', 'head_dim is 5']),
@@ -199,6 +199,19 @@ UNTRUNCATED = {'rope_type': 'yarn', 'factor': 4.0, 'truncate': False}
         ('mpt', {'attn_config': {'clip_qkv': 6.0}}, ['clip_qkv is 6.0', 'null']),
         ('mpt', {'attn_config': {'kv_n_heads': 2}}, ['kv_n_heads is 2', '4']),
         ('mpt', {'expansion_ratio': 2}, ['expansion_ratio is 2', '4']),
+        (
+            'nemotron_h',
+            {'hybrid_override_pattern': 'MEM*E'},
+            ['hybrid_override_pattern has mixtures of experts in 2 of 5 layers', 'Nano 9B'],
+        ),
+        ('nemotron_h', {'hybrid_override_pattern': 'M-M'}, ["is 'M-M'", 'attention']),
+        ('nemotron_h', {'n_groups': 4}, ['n_groups is 4', '6']),
+        ('nemotron_h', {'mamba_hidden_act': 'gelu'}, ['mamba_hidden_act', 'silu']),
+        ('nemotron_h', {'attention_bias': True}, ['attention_bias is True']),
+        ('granitemoehybrid', {'num_local_experts': 64}, ['num_local_experts is 64', 'Micro']),
+        ('granitemoehybrid', {'mamba_d_head': 7}, ['mamba_d_head is 7', '6']),
+        ('granitemoehybrid', {'position_embedding_type': 'alibi'}, ["is 'alibi'", '"nope"']),
+        ('granitemoehybrid', {'time_step_limit': [0.5, 0.1]}, ['time_step_limit', '0 or more']),
         ('mpt', {'ffn_config': {'ffn_type': 'mb_dmoe'}}, ['ffn_config.ffn_type', 'mptmlp']),
     ],
 )

@@ -60,7 +60,7 @@ def test_folding_is_exact_for_every_encoding(config: ModelConfig) -> None:
 
 def test_a_lambda_that_follows_the_length_is_folded_for_one_length() -> None:
     config = tiny.model(lam=LogLength(6))
-    coefficients = np.full((config.layers, config.heads), 0.7, np.float32)
+    coefficients = np.full((config.attention_layers, config.heads), 0.7, np.float32)
     variables = with_lam(tiny.variables(config), jax.numpy.asarray(coefficients))
     plain, folded = fold(config, variables, 12)
     np.testing.assert_allclose(output(plain, folded), output(config, variables), rtol=0, atol=2e-5)

@@ -58,7 +58,7 @@ def make(name: str, folder: pathlib.Path) -> Imported:
 
 def lam_between(low: float, high: float, model: ModelConfig) -> np.ndarray:
     """A coefficient for every layer and head, [L, N] float32."""
-    shape = model.layers, model.heads
+    shape = model.attention_layers, model.heads
     return np.random.default_rng(1).uniform(low, high, shape).astype(np.float32)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from nope.interop.families import Described, family_of
 from nope.model import LayerKind, counts
 from nope.model.lam import GivenLaw, LogFloor
+from nope.model.mixers import Attention, Mamba2
 from nope.positions import ByParts, Linear, LongRoPE, RoPE, longrope_multiplier
 
 NONE: frozenset[str] = frozenset()
@@ -240,3 +241,113 @@ def test_phi4_mini_turns_three_quarters_of_a_head_by_longrope() -> None:
     assert position.scaling.multiplier == longrope_multiplier(32.0, 4096)
     assert (about.train_length, about.longest) == (4096, 131_072)
     assert counts.parameters(about.model) == 3_836_021_760
+
+
+NEMOTRON_NANO_9B: dict[str, Any] = {
+    'architectures': ['NemotronHForCausalLM'],
+    'attention_bias': False,
+    'bos_token_id': 1,
+    'chunk_size': 128,
+    'conv_kernel': 4,
+    'eos_token_id': 12,
+    'expand': 2,
+    'head_dim': 128,
+    'hidden_size': 4480,
+    'hybrid_override_pattern': 'M-M-M-MM-M-M-M*-M-M-M*-M-M-M-M*-M-M-M-M*-M-MM-M-M-M-M-M-',
+    'intermediate_size': 15680,
+    'layer_norm_epsilon': 1e-05,
+    'mamba_head_dim': 80,
+    'mamba_hidden_act': 'silu',
+    'mamba_num_heads': 128,
+    'mamba_proj_bias': False,
+    'max_position_embeddings': 131072,
+    'mlp_bias': False,
+    'mlp_hidden_act': 'relu2',
+    'model_type': 'nemotron_h',
+    'n_groups': 8,
+    'num_attention_heads': 40,
+    'num_hidden_layers': 56,
+    'num_key_value_heads': 8,
+    'pad_token_id': 0,
+    'sliding_window': None,
+    'ssm_state_size': 128,
+    'tie_word_embeddings': False,
+    'time_step_limit': [0.0, float('inf')],
+    'time_step_max': 0.1,
+    'time_step_min': 0.001,
+    'torch_dtype': 'bfloat16',
+    'use_bias': False,
+    'use_conv_bias': True,
+    'vocab_size': 131072,
+}
+NEMOTRON_H_8B = NEMOTRON_NANO_9B | {
+    'hidden_size': 4096,
+    'hybrid_override_pattern': 'M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M-',
+    'intermediate_size': 21504,
+    'mamba_head_dim': 64,
+    'max_position_embeddings': 8192,
+    'num_attention_heads': 32,
+    'num_hidden_layers': 52,
+}
+
+
+def test_nemotron_nano_9b_has_four_layers_with_attention_and_no_positions() -> None:
+    about = described(NEMOTRON_NANO_9B)
+    model = about.model
+    assert model.attending == (14, 21, 30, 39) and model.layers == 56
+    assert all(model.without_position) and (model.mlp, model.activation) == ('plain', 'relu2')
+    mamba = Mamba2(128, 80, 128, groups=8, least_step=0.001)
+    assert {kind.mixer for kind in model.kinds} == {mamba, Attention(), None}
+    assert sum(kind.mixer == mamba for kind in model.layer_kinds) == 27
+    assert (about.train_length, about.bos, about.eos, about.pad) == (131072, 1, 12, 0)
+    assert counts.parameters(model) == 8_888_227_328
+    assert counts.parameters(described(NEMOTRON_H_8B).model) == 8_100_852_736
+
+
+GRANITE_4_H_MICRO: dict[str, Any] = {
+    'architectures': ['GraniteMoeHybridForCausalLM'],
+    'attention_bias': False,
+    'attention_multiplier': 0.015625,
+    'bos_token_id': 100257,
+    'embedding_multiplier': 12,
+    'eos_token_id': 100257,
+    'hidden_act': 'silu',
+    'hidden_size': 2048,
+    'intermediate_size': 8192,
+    'layer_types': ['attention' if i in (5, 15, 25, 35) else 'mamba' for i in range(40)],
+    'logits_scaling': 8,
+    'mamba_chunk_size': 256,
+    'mamba_conv_bias': True,
+    'mamba_d_conv': 4,
+    'mamba_d_head': 64,
+    'mamba_d_state': 128,
+    'mamba_expand': 2,
+    'mamba_n_groups': 1,
+    'mamba_n_heads': 64,
+    'mamba_proj_bias': False,
+    'max_position_embeddings': 131072,
+    'model_type': 'granitemoehybrid',
+    'num_attention_heads': 32,
+    'num_experts_per_tok': 0,
+    'num_hidden_layers': 40,
+    'num_key_value_heads': 8,
+    'num_local_experts': 0,
+    'pad_token_id': 100256,
+    'position_embedding_type': 'nope',
+    'residual_multiplier': 0.22,
+    'rms_norm_eps': 1e-05,
+    'rope_scaling': None,
+    'rope_theta': 10000,
+    'shared_intermediate_size': 8192,
+    'tie_word_embeddings': True,
+    'torch_dtype': 'bfloat16',
+    'vocab_size': 100352,
+}
+
+
+def test_granite_4_h_micro_has_four_layers_with_attention_and_no_positions() -> None:
+    model = described(GRANITE_4_H_MICRO).model
+    assert model.attending == (5, 15, 25, 35) and all(model.without_position)
+    assert {kind.mixer for kind in model.kinds} == {Mamba2(64, 64, 128), Attention()}
+    assert (model.softmax_scale, model.logit_multiplier) == (1 / 64, 1 / 8)
+    assert counts.parameters(model) == 3_191_396_096

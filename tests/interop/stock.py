@@ -101,6 +101,30 @@ _SHAPES: dict[str, dict[str, Any]] = {
         'residual_multiplier': 0.5,
         'layer_rope_theta': [0, 500.0, 500.0, 500.0],
     },
+    # Heads of attention in groups, and of Mamba-2 too.
+    'nemotron_h': {
+        **{key: value for key, value in _GROUPED.items() if key != 'num_hidden_layers'},
+        'hybrid_override_pattern': 'M-*-M',
+        'head_dim': 16,
+        'mamba_num_heads': 4,
+        'mamba_head_dim': 12,
+        'ssm_state_size': 10,
+        'n_groups': 2,
+        'chunk_size': 32,
+        'time_step_min': 1e-5,
+    },
+    'granitemoehybrid': {
+        **_GROUPED,
+        'shared_intermediate_size': 96,
+        'num_local_experts': 0,
+        'layer_types': ['mamba', 'mamba', 'attention', 'mamba'],
+        'position_embedding_type': 'nope',
+        'attention_multiplier': 0.3,
+        'residual_multiplier': 0.4,
+        'mamba_n_heads': 8,
+        'mamba_d_state': 12,
+        'mamba_chunk_size': 32,
+    },
     'bloom': {'vocab_size': VOCAB, 'hidden_size': 64, 'n_layer': 3, 'n_head': 4},
     # Stock cannot run MPT beyond `max_seq_len`.
     'mpt': {
@@ -251,6 +275,8 @@ def _drawn(name: str, noise: torch.Tensor) -> torch.Tensor:
     Queries and keys are small: where attention is so sharp that it all but chooses, the last bit
     of a frequency shows in the fourth digit of the logits.
     """
+    if name.endswith('dt_bias'):
+        return noise - 3  # states that remember some twenty tokens
     if noise.ndim == 1:
         return 0.3 * noise + (0 if name.endswith('bias') else 1)
     if re.search('(q|k|qkv)_proj', name):

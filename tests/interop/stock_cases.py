@@ -211,6 +211,34 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
             'logits_scaling': 0.5,
         },
     ),
+    'nemotron_h': ('nemotron_h', {}),
+    'nemotron_h, one group, biases, steps of a least size': (
+        'nemotron_h',
+        {
+            'hybrid_override_pattern': '*M--M*',
+            'n_groups': 1,
+            'conv_kernel': 3,
+            'use_bias': True,
+            'use_conv_bias': False,
+            'mlp_bias': True,
+            'time_step_min': 0.05,
+        },
+    ),
+    'granitemoehybrid': ('granitemoehybrid', {'embedding_multiplier': 3.0, 'logits_scaling': 0.7}),
+    'granitemoehybrid, groups, biases, RoPE, tied': (
+        'granitemoehybrid',
+        {
+            **YARN(),
+            'layer_types': ['attention', 'mamba', 'mamba', 'attention'],
+            'position_embedding_type': 'rope',
+            'mamba_n_groups': 2,
+            'mamba_expand': 1,
+            'mamba_proj_bias': True,
+            'mamba_conv_bias': False,
+            'attention_bias': True,
+            'tie_word_embeddings': True,
+        },
+    ),
     'bloom': ('bloom', {}),
     'bloom, 6 heads': ('bloom', {'n_head': 6, 'hidden_size': 96}),
     'mpt': ('mpt', {}),
@@ -229,3 +257,8 @@ FOLLOWING = ('dynamic', 'longrope')
 
 def follows(name: str) -> bool:
     return name.split(',')[0] in FOLLOWING
+
+
+def cached_alike(name: str) -> bool:
+    """Whether stock computes the same with a cache as without one."""
+    return not follows(name) and 'steps of a least size' not in name

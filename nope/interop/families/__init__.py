@@ -17,12 +17,14 @@ from nope.interop.families.gemma3 import GEMMA3
 from nope.interop.families.gemma4 import GEMMA4, GEMMA4_UNIFIED
 from nope.interop.families.granite import GRANITE
 from nope.interop.families.granite_swa import GRANITE_SWA
+from nope.interop.families.granitemoehybrid import GRANITE_HYBRID
 from nope.interop.families.inside import Inside
 from nope.interop.families.litgpt import LITGPT
 from nope.interop.families.llama import LLAMA
 from nope.interop.families.ministral3 import MINISTRAL3
 from nope.interop.families.mistral import MISTRAL
 from nope.interop.families.mpt import MPT
+from nope.interop.families.nemotron_h import NEMOTRON_H
 from nope.interop.families.olmo2 import OLMO2
 from nope.interop.families.olmo3 import OLMO3
 from nope.interop.families.phi3 import PHI3
@@ -35,7 +37,7 @@ from nope.model import ModelConfig
 FAMILIES: tuple[Family, ...] = (
     *(LITGPT, LLAMA, MISTRAL, QWEN2, QWEN3, SMOLLM3, COHERE2),
     *(OLMO2, OLMO3, EXAONE4, MINISTRAL3, GEMMA3, GEMMA4, GEMMA4_UNIFIED, PHI3),
-    *(GRANITE, GRANITE_SWA, BLOOM, MPT),
+    *(GRANITE, GRANITE_SWA, BLOOM, MPT, NEMOTRON_H, GRANITE_HYBRID),
     Inside('gemma3', 'Gemma3ForConditionalGeneration', GEMMA3),
     Inside('gemma4', 'Gemma4ForConditionalGeneration', GEMMA4),
     Inside('gemma4_unified', 'Gemma4UnifiedForConditionalGeneration', GEMMA4_UNIFIED),

@@ -27,8 +27,9 @@ ACTIVATIONS = {
     'gelu_new': 'gelu_tanh',
     'gelu_pytorch_tanh': 'gelu_tanh',
     'relu': 'relu',
+    'relu2': 'relu2',
 }
-_WRITTEN = {'silu': 'silu', 'gelu': 'gelu', 'gelu_tanh': 'gelu_pytorch_tanh', 'relu': 'relu'}
+_WRITTEN = {**{name: name for name in ACTIVATIONS.values()}, 'gelu_tanh': 'gelu_pytorch_tanh'}
 
 # What nothing in a config.json says, unless a family has another value `fixed`.
 _SHARED: Mapping[str, Any] = {
@@ -86,7 +87,7 @@ class Layers(Protocol):
 class Alike:
     """All layers alike: RoPE, every key seen."""
 
-    keys = ()
+    keys: tuple[str, ...] = ()
 
     def read(self, fields: Fields, layers: int, rope: RoPE) -> Sequence[LayerKind]:
         return [LayerKind(rope)] * layers
@@ -116,7 +117,8 @@ class Decoder:
         head: the rows of queries and keys are read and written in another order.
     joined: whether queries, keys and values come from one matrix, and the MLP's gate and up too.
     notes: keys that the class does not look at, and the values that say what it computes.
-    by_layer: whether its layers may differ in the sizes of their arrays.
+    by_layer: whether its layers may differ in the sizes of their arrays. mixes: whether they may
+        have another mixer than attention, or one part alone.
     """
 
     name: str
@@ -135,6 +137,7 @@ class Decoder:
     joined: bool = False
     notes: Mapping[str, tuple[Any, ...]] = dataclasses.field(default_factory=dict)
     by_layer: bool = False
+    mixes: bool = False
 
     def owns(self, config: Mapping[str, Any], names: frozenset[str]) -> bool:
         return common.is_type(config, self.name, self.architecture)
@@ -288,7 +291,9 @@ class Decoder:
         return common.differs(config, fixed)
 
     def _unwritable_heads(self, config: ModelConfig) -> str | None:
-        if config.apart and not self.by_layer:
+        whole = all(kind.attends and kind.mlp for kind in config.kinds)
+        sized = any(getattr(kind, name) for kind in config.kinds for name in kind.sizes)
+        if config.apart and not ((self.by_layer and whole) or (self.mixes and not sized)):
             return f'its layers differ in their arrays ({config.describe_kinds()})'
         if config.head_dim % 2:
             return f'head_dim is {config.head_dim}, an odd number'

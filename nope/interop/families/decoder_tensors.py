@@ -84,7 +84,7 @@ def tensors(
     def of_layer(layer: int) -> list[LayerTensor]:
         own, kind = config.of_layer(layer), config.layer_kinds[layer]
         found = [part for name, ours in _NORMS[own.block].items() for part in norm(name, ours, own)]
-        found += _attention(own, kind, neighbours, joined)
+        found += attention(own, kind, neighbours, joined)
         if scaled:
             found.append(LayerTensor('self_attn.scale_param', (own.heads,), (LAM,), SAME))
         return found + _mlp(own, joined) + _of_gemma4(own)
@@ -103,9 +103,15 @@ def tensors(
     ]
 
 
-def _attention(
-    config: ModelConfig, kind: LayerKind, neighbours: bool, joined: bool
+def attention(
+    config: ModelConfig,
+    kind: LayerKind,
+    neighbours: bool = False,
+    joined: bool = False,
+    own: str = 'self_attn',
 ) -> list[LayerTensor]:
+    """Tensors of a layer's attention, whose names begin with `own`. neighbours, joined: as for
+    `tensors`."""
     heads = {'query': config.heads}  # of each projection that layers of that kind have
     if kind.keys_from == 'input':
         heads['key'] = config.kv_heads
@@ -115,19 +121,19 @@ def _attention(
     if joined:
         ends = np.cumsum([count * config.head_dim for count in heads.values()])
         rows = np.split(np.arange(ends[-1]), ends[:-1])
-        found += fused_qkv('self_attn.qkv_proj', config, rows)
+        found += fused_qkv(f'{own}.qkv_proj', config, rows)
     for ours, count in {} if joined else heads.items():
-        name = f'self_attn.{ours[0]}_proj'
+        name = f'{own}.{ours[0]}_proj'
         projection = [heads_weight(f'{name}.weight', ours, config, count)]
         if config.qkv_bias:
             projection.append(heads_bias(f'{name}.bias', ours, config, count))
         turning = neighbours and ours != 'value'
         found += [paired(part) if turning else part for part in projection]
-    found.append(output_weight('self_attn.o_proj.weight', config))
+    found.append(output_weight(f'{own}.o_proj.weight', config))
     if config.sinks:
-        found.append(vector('self_attn.sinks', ('attention', 'sinks'), config.heads))
+        found.append(vector(f'{own}.sinks', ('attention', 'sinks'), config.heads))
     if config.output_bias:
-        found.append(vector('self_attn.o_proj.bias', ('attention', 'output_bias'), config.width))
+        found.append(vector(f'{own}.o_proj.bias', ('attention', 'output_bias'), config.width))
     if config.qk_norm:
         found += [qk_norm(ours, config, heads[ours]) for ours in ('query', 'key') if ours in heads]
     return found
