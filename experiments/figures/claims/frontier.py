@@ -17,12 +17,18 @@ from experiments.figures.roles import Roles, Shape, Undecided
 SPLIT, RETROFIT, ROPE = 'split', 'retrofit', 'rope'
 # Lambda on split heads: one number a head, or one a model under several laws; and NAPE.
 PER_HEAD, ONE_NUMBER, NAPE = 'per_head', 'one_number', 'nape'
-RIVALS: Mapping[str, str] = {
-    ONE_NUMBER: 'of the same models with one number for all heads, under each law',
-    NAPE: 'of NAPE',
+# A hybrid whose local layers are state spaces, and one whose local layers have windows.
+STATE_SPACE, WINDOW = 'state_space', 'window'
+SAID: Mapping[str, str] = {
+    PER_HEAD: 'split heads whose lambda is searched, a number a head',
+    ONE_NUMBER: 'the same models with one number for all heads, under each law',
+    NAPE: 'NAPE',
+    STATE_SPACE: 'state spaces beside NoPE',
+    WINDOW: 'windows beside NoPE',
 }
+SHORT: Mapping[str, str] = {PER_HEAD: 'a number a head', STATE_SPACE: 'state spaces'}
 ROLES: Mapping[str, Shape] = {
-    **dict.fromkeys((SPLIT, RETROFIT, ROPE, PER_HEAD, NAPE), Shape.ONE),
+    **dict.fromkeys((SPLIT, RETROFIT, ROPE, PER_HEAD, NAPE, STATE_SPACE, WINDOW), Shape.ONE),
     ONE_NUMBER: Shape.SEVERAL,
 }
 
@@ -71,41 +77,34 @@ def _rivals(points: Points, role: str) -> list[FrontierPoint]:
     return points.several(role) if ROLES[role] is Shape.SEVERAL else [points[role]]
 
 
-def _below(claim: str, role: str) -> Rule[Points]:
+def _below(claim: str, role: str, rival: str) -> Rule[Points]:
     multiple = CLAIMS[claim].thresholds['multiple']
 
     def less(points: Points) -> dict[str, np.ndarray]:
-        own = _loss(points[PER_HEAD], multiple)
-        return {f'less {p.label}': own - _loss(p, multiple) for p in _rivals(points, role)}
+        own = _loss(points[role], multiple)
+        return {f'less {p.label}': own - _loss(p, multiple) for p in _rivals(points, rival)}
 
     return Rule(
         claim,
-        f'Mean loss of windows of {multiple:g} L of split heads whose lambda is searched, a number '
-        f'a head, less that {RIVALS[role]}',
-        Every(less, Bound(BELOW, 0, 'nats'), f'loss at {multiple:g} L, a number a head'),
-        (PER_HEAD, role),
+        f'Mean loss of windows of {multiple:g} L of {SAID[role]}, less that of {SAID[rival]}',
+        Every(less, Bound(BELOW, 0, 'nats'), f'loss at {multiple:g} L, {SHORT[role]}'),
+        (role, rival),
     )
 
 
-def _further(claim: str, role: str) -> Rule[Points]:
+def _further(claim: str, role: str, rival: str) -> Rule[Points]:
     multiple = CLAIMS[claim].thresholds['multiple']
 
     def more(points: Points) -> dict[str, np.ndarray]:
-        own = _share(points[PER_HEAD], multiple)
-        rivals = _rivals(points, role)
+        own = _share(points[role], multiple)
+        rivals = _rivals(points, rival)
         return {f'less {p.label}': 100 * (own - _share(p, multiple)) for p in rivals}
 
     return Rule(
         claim,
-        f'Single keys repeated at {multiple:g} L by split heads whose lambda is searched, a number '
-        f'a head, less those {RIVALS[role]}',
-        Every(
-            more,
-            Bound(ABOVE, 0),
-            f'keys at {multiple:g} L, a number a head',
-            unit='points',
-        ),
-        (PER_HEAD, role),
+        f'Single keys repeated at {multiple:g} L by {SAID[role]}, less those of {SAID[rival]}',
+        Every(more, Bound(ABOVE, 0), f'keys at {multiple:g} L, {SHORT[role]}', unit='points'),
+        (role, rival),
     )
 
 
@@ -132,10 +131,12 @@ RULES: tuple[Rule[Points], ...] = (
     _in_domain('retrofit_in_domain', RETROFIT),
     _keys('keys_far', 'keys'),
     _keys('keys_four', 'four'),
-    _below('per_head_below_one', ONE_NUMBER),
-    _further('per_head_further_than_one', ONE_NUMBER),
-    _below('below_nape', NAPE),
-    _further('further_than_nape', NAPE),
+    _below('per_head_below_one', PER_HEAD, ONE_NUMBER),
+    _further('per_head_further_than_one', PER_HEAD, ONE_NUMBER),
+    _below('below_nape', PER_HEAD, NAPE),
+    _further('further_than_nape', PER_HEAD, NAPE),
+    _below('state_space_below_window', STATE_SPACE, WINDOW),
+    _further('state_space_further_than_window', STATE_SPACE, WINDOW),
 )
 # Of figures of keys far beyond L alone.
 REACH = tuple(rule for rule in RULES if rule.id == 'keys_far')

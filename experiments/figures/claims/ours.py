@@ -55,6 +55,16 @@ CLAIMS = (
     ),
     Claim('further_than_nape', 'Gates, searched lambda: beyond NAPE', thresholds={'multiple': 64}),
     Claim(
+        'state_space_below_window',
+        'State spaces: less loss than windows',
+        thresholds={'nats': 0.005, 'multiple': 32},
+    ),
+    Claim(
+        'state_space_further_than_window',
+        'State spaces: more keys than windows',
+        thresholds={'multiple': 64},
+    ),
+    Claim(
         'headscale_as_full_tuning',
         'HeadScale is level with full tuning',
         thresholds={'nats': 0.05},
