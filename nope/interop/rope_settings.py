@@ -61,6 +61,9 @@ def read(
     kind = fields.text(fields.agreed('rope_type', 'type'), _READERS, 'default')
     keys, read_scaling = _READERS[kind]
     fields.known((*_COMMON, *keys), f'what rope_type {kind!r} has')
+    for key in fields.values if settings is None else ():
+        if key.endswith('_attention'):  # null, of layers that some class would not turn
+            raise fields.wrong(key, 'no type of layers: the class has one rotation for all')
     both = fields, config
     if head_dim is None and kind != 'proportional':
         for holder in both:

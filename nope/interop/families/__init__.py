@@ -41,6 +41,8 @@ FAMILIES: tuple[Family, ...] = (
     Inside('gemma3', 'Gemma3ForConditionalGeneration', GEMMA3),
     Inside('gemma4', 'Gemma4ForConditionalGeneration', GEMMA4),
     Inside('gemma4_unified', 'Gemma4UnifiedForConditionalGeneration', GEMMA4_UNIFIED),
+    Inside('cohere2_vision', 'Cohere2VisionForConditionalGeneration', COHERE2),
+    Inside('exaone4_5', 'Exaone4_5_ForConditionalGeneration', EXAONE4, 'exaone4_5_text'),
     Inside('mistral3', 'Mistral3ForConditionalGeneration', MISTRAL),
     Inside('mistral3', 'Mistral3ForConditionalGeneration', MINISTRAL3),
 )

@@ -346,6 +346,7 @@ _ROTATES: Mapping[str, tuple[Any, ...]] = {
     'use_rope': (True,),
     'use_nope': (False,),
     'skip_rope': (False,),
+    'rotary_pct': (1.0,),
 }
 
 

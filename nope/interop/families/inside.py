@@ -31,7 +31,7 @@ _LAYERS = re.compile(r'(model\.)?language_model\.(model\.)?(?!lm_head\.)')
 _HEAD = re.compile(r'language_model\.(?=lm_head\.)')
 _IMAGES = Ignored(
     re.compile(
-        r'(model\.)?(vision_tower|multi_modal_projector|embed_vision|audio_tower|embed_audio)\..+'
+        r'(model\.)?(vision_tower|visual|multi_modal_projector|embed_vision|audio_tower|embed_audio)\..+'
     ),
     'for images and sound; the text model alone is read',
 )
@@ -42,12 +42,15 @@ class Inside:
     """A `nope.interop.families.base.Family`: models of `text` in the files of another class.
 
     outer: the `model_type` of the files. architecture: their class of stock `transformers`. text:
-    the family of the text model, whose name is the `model_type` in `text_config`.
+    the family of the text model, whose name is the `model_type` in `text_config`, as may be `older`.
+    Cohere2Vision's class of stock leaves `logit_scale` out, which its text model and engines have;
+    here it counts.
     """
 
     outer: str
     architecture: str
     text: Family
+    older: str | None = None
     name: str = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
@@ -58,7 +61,7 @@ class Inside:
         return (
             common.is_type(config, self.outer, self.architecture)
             and isinstance(inner, dict)
-            and inner.get('model_type') == self.text.name
+            and inner.get('model_type') in (self.text.name, self.older or self.text.name)
         )
 
     def read_config(self, config: Mapping[str, Any], names: frozenset[str]) -> Described:

@@ -199,7 +199,11 @@ NEMOTRON_H = NemotronH(
     ),
     biases={'mlp_bias': ('mlp_bias',)},
     fixed={'mlp': 'plain', 'tied_head': False},
-    notes={'tie_word_embeddings': (False,)},
+    notes={
+        'tie_word_embeddings': (False,),
+        'position_embedding_type': ('nope',),
+        'use_rope': (False,),
+    },
     epsilon='layer_norm_epsilon',
     activation='mlp_hidden_act',
     mixes=True,
