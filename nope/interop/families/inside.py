@@ -42,9 +42,9 @@ class Inside:
     """A `nope.interop.families.base.Family`: models of `text` in the files of another class.
 
     outer: the `model_type` of the files. architecture: their class of stock `transformers`. text:
-    the family of the text model, whose name is the `model_type` in `text_config`, as may be `older`.
-    Cohere2Vision's class of stock leaves `logit_scale` out, which its text model and engines have;
-    here it counts.
+    the family of the text model, whose name is the `model_type` in `text_config`; `older` may
+    stand there too. Cohere2Vision's class of stock leaves `logit_scale` out, which its text model
+    and engines have; here it counts.
     """
 
     outer: str
