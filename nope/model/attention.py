@@ -134,8 +134,11 @@ class SelfAttention(nn.Module):
         if not c.qk_norm:
             return x_BTNH
         axes = ('norm',) if c.qk_norm_over == 'head' else (heads, 'head_dim')
-        norm = Norm(c, centred=False, biased=False, axes=axes, name=f'{name}_norm')
-        normed_BTNH = norm(x_BTNH)
+        if c.qk_norm_weights:
+            norm = Norm(c, centred=False, biased=False, axes=axes, name=f'{name}_norm')
+            normed_BTNH = norm(x_BTNH)
+        else:
+            normed_BTNH = unit_norm(c, x_BTNH)
         has = np.array([kind.qk_norm is not False for kind in c.kinds])
         if has.all():
             return normed_BTNH

@@ -114,7 +114,7 @@ class Block(nn.Module):
         names = {'post': f'{part}_norm', 'both': f'{part}_output_norm'}
         name = names.get(self.config.block)
         if name is not None:
-            x_BTD = norm(self.config, name)(x_BTD)
+            x_BTD = norm(self.config, name, self.config.output_norm_epsilon)(x_BTD)
         factor = self.config.residual_multiplier
         return x_BTD if factor == 1 else (x_BTD * factor).astype(x_BTD.dtype)
 

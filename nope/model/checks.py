@@ -66,6 +66,12 @@ def check(model: ModelFields) -> None:
         raise FieldError('block', model.block, "accepted: pre, parallel, where the norm is 'none'")
     if model.qk_norm_over != 'head' and not model.qk_norm:
         raise FieldError('qk_norm_over', model.qk_norm_over, 'qk_norm is False')
+    if not model.qk_norm_weights and (not model.qk_norm or model.qk_norm_over != 'head'):
+        rule = 'only a QK-norm of each head may have none; accepted: True'
+        raise FieldError('qk_norm_weights', False, rule)
+    if model.output_norm_epsilon is not None and model.block not in ('post', 'both'):
+        rule = f'no norm stands behind a part of block {model.block!r}; accepted: None'
+        raise FieldError('output_norm_epsilon', model.output_norm_epsilon, rule)
     if model.unroll is not None and not 1 <= model.unroll <= model.layers:
         raise FieldError(
             'unroll', model.unroll, f'accepted: 1 to layers, {model.layers}, or None for all'
@@ -103,8 +109,9 @@ def _check_values(values: Mapping[str, Any]) -> None:
     if values['token_width'] is not None and not 1 <= values['token_width'] <= MOST['width']:
         rule = f'accepted: 1 to {MOST["width"]:,}, or None for no input of tokens'
         raise FieldError('token_width', values['token_width'], rule)
-    if not 0 <= values['norm_epsilon'] < float('inf'):
-        raise FieldError('norm_epsilon', values['norm_epsilon'], 'it must be finite, 0 or more')
+    for name in ('norm_epsilon', 'output_norm_epsilon'):
+        if values[name] is not None and not 0 <= values[name] < float('inf'):
+            raise FieldError(name, values[name], 'it must be finite, 0 or more')
     for name in ('dropout', 'attention_dropout'):
         if not 0 <= values[name] < 1:
             raise FieldError(name, values[name], 'accepted: 0 or more, and below 1')

@@ -22,7 +22,8 @@ def parameters(model: ModelConfig) -> int:
         keys, values = _projections(model, layer)
         layers += own.head_dim * (model.heads + keys + values) * model.qkv_bias
         normed = 1 + (keys > 0) if model.qk_norm_over == 'head' else model.heads + keys
-        layers += model.width * model.output_bias + normed * own.head_dim * model.qk_norm
+        layers += model.width * model.output_bias
+        layers += normed * own.head_dim * (model.qk_norm and model.qk_norm_weights)
         layers += model.heads * model.sinks
         layers += 2 * model.heads * (model.temperature == 'adaptive')
         layers += 0 if model.gate is None else model.gate.heads * (model.width + 1)

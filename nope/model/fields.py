@@ -40,11 +40,13 @@ class ModelFields:
         layer's input (Command R); 'post', each part the sum so far itself, and a norm takes what
         it adds (OLMo 2); 'both', norms at either end of each part (Gemma).
     norm_offset: weights of norms are stored less 1 (Gemma).
+    output_norm_epsilon: of norms behind a layer's parts; None for norm_epsilon.
     embedding_norm: a norm between the embeddings and the first layer too.
     qk_norm: an RMSNorm of every query and key head before the position encoding, in all layers
         whose kind does not say otherwise (RNoPE-SWA, arXiv 2501.18795, has none in NoPE layers).
     qk_norm_over: what its mean square is taken over: a head by itself ('head'), or all query heads
         and all key heads together ('projection', OLMo 2), each of which then has its own weights.
+    qk_norm_weights: whether it has weights (not in Muse Glimmer).
     softmax_scale: what logits are multiplied with next to lambda; None for 1 / sqrt(H).
     law: a law that multiplies logits beside lambda, with coefficients that nothing searches (Llama
         4, Ministral 3); None for none.
@@ -136,6 +138,8 @@ class ModelFields:
     token_width: int | None = None
     logit_cap: float | None = None
     causal: bool = True
+    qk_norm_weights: bool = True
+    output_norm_epsilon: float | None = None
 
     @property
     def kinds(self) -> tuple[LayerKind, ...]:

@@ -51,13 +51,15 @@ class Norm(nn.Module):
     """y = x * rsqrt(mean(x^2) + eps) * w over the last axes (RMSNorm), statistics in float32.
 
     centred: the mean is subtracted first (LayerNorm). biased: and a bias added. axes: logical names
-    of the axes that it is taken over. Weights are stored less 1 where the model says so.
+    of the axes that it is taken over. epsilon: None for the model's. Weights are stored less 1
+    where the model says so.
     """
 
     config: ModelConfig
     centred: bool
     biased: bool
     axes: tuple[str, ...] = ('norm',)
+    epsilon: float | None = None
 
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
@@ -66,9 +68,8 @@ class Norm(nn.Module):
         fresh = nn.initializers.zeros if offset else nn.initializers.ones
         weight = parameter(self, 'scale', fresh, shape, self.axes)
         weight = weight + 1.0 if offset else weight
-        normed = elementwise(self.config, _normalise, self.centred, self.config.norm_epsilon)(
-            x, weight
-        )
+        epsilon = self.config.norm_epsilon if self.epsilon is None else self.epsilon
+        normed = elementwise(self.config, _normalise, self.centred, epsilon)(x, weight)
         if self.biased:
             normed += bias(self, 'bias', shape, self.axes, 'float32')
         return normed.astype(self.config.dtype)
@@ -90,11 +91,15 @@ def unit_norm(config: ModelConfig, x: jax.Array) -> jax.Array:
     return normed.astype(config.dtype)
 
 
-def norm(config: ModelConfig, name: str) -> Callable[[jax.Array], jax.Array]:
-    """The norm that the model uses everywhere: a module of that name, or the identity."""
+def norm(
+    config: ModelConfig, name: str, epsilon: float | None = None
+) -> Callable[[jax.Array], jax.Array]:
+    """The norm that the model uses everywhere: a module of that name, or the identity. epsilon:
+    None for the model's."""
     if config.norm == 'none':
         return lambda x: x
-    return Norm(config, centred=config.norm == 'layer', biased=config.norm_bias, name=name)
+    centred = config.norm == 'layer'
+    return Norm(config, centred, biased=config.norm_bias, epsilon=epsilon, name=name)
 
 
 class MLP(nn.Module):

@@ -351,3 +351,13 @@ def test_granite_4_h_micro_has_four_layers_with_attention_and_no_positions() -> 
     assert {kind.mixer for kind in model.kinds} == {Mamba2(64, 64, 128), Attention()}
     assert (model.softmax_scale, model.logit_multiplier) == (1 / 64, 1 / 8)
     assert counts.parameters(model) == 3_191_396_096
+
+
+def test_muse_glimmer_has_no_positions_in_every_fourth_layer_from_the_last() -> None:
+    sizes = {'hidden_size': 6656, 'intermediate_size': 19968, 'num_hidden_layers': 52}
+    text = {'model_type': 'muse_glimmer_text', **sizes}
+    model = described({'model_type': 'muse_glimmer', 'text_config': text}).model
+    local = LayerKind(RoPE(), 2048)
+    assert model.pattern == (local, local, local, LayerKind())
+    assert (model.output_gate, model.qk_norm_weights, model.logit_cap) == ('element', False, 20.0)
+    assert counts.parameters(model) == 27_854_780_928

@@ -125,6 +125,14 @@ _SHAPES: dict[str, dict[str, Any]] = {
         'mamba_d_state': 12,
         'mamba_chunk_size': 32,
     },
+    'muse_glimmer_text': {
+        **_GROUPED,
+        'sliding_window': 24,
+        'qk_scale_factor': 1.5,
+        'output_multiplier': 0.7,
+        'post_norm_eps': 0.1,
+        'final_logit_softcapping': 4.0,
+    },
     'bloom': {'vocab_size': VOCAB, 'hidden_size': 64, 'n_layer': 3, 'n_head': 4},
     # Stock cannot run MPT beyond `max_seq_len`.
     'mpt': {

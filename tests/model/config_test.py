@@ -222,6 +222,12 @@ def test_errors_name_the_field_and_what_is_accepted(changes: dict[str, Any], mes
             {'pattern': (LayerKind(Sinusoidal(), chunk=4), NOPE)},
             r"pattern\[0\]\.position is 'sinusoidal'; it is added to the embeddings",
         ),
+        ({'qk_norm_weights': False}, 'qk_norm_weights is False; only a QK-norm of each head'),
+        ({'output_norm_epsilon': 1e-8}, 'output_norm_epsilon is 1e-08; no norm stands behind'),
+        (
+            {'output_norm_epsilon': -1.0, 'block': 'both'},
+            'output_norm_epsilon is -1.0; it must be finite',
+        ),
         (
             {'pattern': (ROPE, LayerKind(qk_norm=True))},
             r'^pattern\[1\]\.qk_norm is True; the model has no QK-norm; accepted: qk_norm of the',

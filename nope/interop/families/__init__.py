@@ -24,6 +24,7 @@ from nope.interop.families.llama import LLAMA
 from nope.interop.families.ministral3 import MINISTRAL3
 from nope.interop.families.mistral import MISTRAL
 from nope.interop.families.mpt import MPT
+from nope.interop.families.muse_glimmer import MUSE_GLIMMER
 from nope.interop.families.nemotron_h import NEMOTRON_H
 from nope.interop.families.olmo2 import OLMO2
 from nope.interop.families.olmo3 import OLMO3
@@ -43,6 +44,7 @@ FAMILIES: tuple[Family, ...] = (
     Inside('gemma4_unified', 'Gemma4UnifiedForConditionalGeneration', GEMMA4_UNIFIED),
     Inside('cohere2_vision', 'Cohere2VisionForConditionalGeneration', COHERE2),
     Inside('exaone4_5', 'Exaone4_5_ForConditionalGeneration', EXAONE4, 'exaone4_5_text'),
+    Inside('muse_glimmer', 'MuseGlimmerForConditionalGeneration', MUSE_GLIMMER),
     Inside('mistral3', 'Mistral3ForConditionalGeneration', MISTRAL),
     Inside('mistral3', 'Mistral3ForConditionalGeneration', MINISTRAL3),
 )

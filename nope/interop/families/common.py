@@ -24,6 +24,8 @@ PLAIN: Mapping[str, Any] = {
     'logit_cap': None,
     'law': None,
     'qk_norm_over': 'head',
+    'qk_norm_weights': True,
+    'output_norm_epsilon': None,
     'value_norm': False,
     'sinks': False,
     'output_gate': 'none',

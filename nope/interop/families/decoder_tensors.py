@@ -6,6 +6,7 @@
     model.layers.N.self_attn.qkv_proj.weight            of Phi-3, in place of q, k and v
     model.layers.N.self_attn.{q,k}_norm.weight          with QK-norm
     model.layers.N.self_attn.sinks                      of models with attention sinks
+    model.layers.N.self_attn.gate_proj.weight           of models with output gates
     model.layers.N.self_attn.scale_param                of HeadScale: lambda of every head
     model.layers.N.post_attention_layernorm.weight      not of a parallel block
     model.layers.N.pre_feedforward_layernorm.weight     where norms stand at both ends
@@ -46,7 +47,7 @@ from nope.interop.families.templates import (
     stacked,
     vector,
 )
-from nope.interop.mapping import LAM, SAME, TRANSPOSED, Parameter, Tensor, fused
+from nope.interop.mapping import LAM, SAME, TRANSPOSED, Parameter, Tensor, fused, parts_out
 from nope.interop.mapping import matrix as outer_matrix
 from nope.interop.mapping import vector as outer_vector
 from nope.model import LayerKind, ModelConfig
@@ -134,7 +135,12 @@ def attention(
         found.append(vector(f'{own}.sinks', ('attention', 'sinks'), config.heads))
     if config.output_bias:
         found.append(vector(f'{own}.o_proj.bias', ('attention', 'output_bias'), config.width))
-    if config.qk_norm:
+    if config.output_gate == 'element':
+        shape = config.heads * config.head_dim, config.width
+        layout = parts_out(config.width, config.heads, config.head_dim)
+        path = 'layers', 'attention', 'output_gate'
+        found.append(LayerTensor(f'{own}.gate_proj.weight', shape, (path,), layout))
+    if config.qk_norm and config.qk_norm_weights:
         found += [qk_norm(ours, config, heads[ours]) for ours in ('query', 'key') if ours in heads]
     return found
 

@@ -19,7 +19,7 @@ from nope.interop.fields import MAX_LENGTH, Fields
 from nope.model import LayerKind, ModelConfig
 from nope.positions import NoPE, RoPE
 
-_THETAS = 'layer_rope_theta'
+THETAS = 'layer_rope_theta'
 _WINDOW = 128  # of stock's class
 
 
@@ -27,7 +27,7 @@ class _Windows:
     """`layer_types` says which layers have the window; where it is left out, all but the first and
     every fourth after it."""
 
-    keys = ('sliding_window', 'layer_types', _THETAS)
+    keys = ('sliding_window', 'layer_types', THETAS)
 
     def read(self, fields: Fields, layers: int, rope: RoPE) -> Sequence[LayerKind]:
         window = _WINDOW
@@ -50,19 +50,7 @@ class _GraniteSWA(Granite):
         self, fields: Fields, shape: Mapping[str, int]
     ) -> tuple[RoPE, Sequence[LayerKind]]:
         rope, found = super()._read_layers(fields, shape)
-        if not fields.has(_THETAS):
-            return rope, found
-        bases = fields.numbers(_THETAS, zero=True)
-        if len(bases) != len(found):
-            raise fields.wrong(_THETAS, f'a number for each of {len(found)} layers')
-        if any(0 < base <= 1 for base in bases):
-            raise fields.wrong(_THETAS, 'bases above 1, or 0 for no position encoding')
-        return rope, [
-            dataclasses.replace(
-                kind, position=dataclasses.replace(rope, base=base) if base else NoPE()
-            )
-            for kind, base in zip(found, bases, strict=True)
-        ]
+        return rope, with_bases(fields, rope, found)
 
     def _unwritable_positions(self, config: ModelConfig) -> str | None:
         ropes = _ropes(config)
@@ -84,7 +72,22 @@ class _GraniteSWA(Granite):
             for kind in kinds.of_layers(config)
         ]
         keys = rope_settings.write(shared, config.head_dim, longest)
-        return {**keys, **self.layers.write(config), _THETAS: bases}
+        return {**keys, **self.layers.write(config), THETAS: bases}
+
+
+def with_bases(fields: Fields, rope: RoPE, found: Sequence[LayerKind]) -> Sequence[LayerKind]:
+    """The kinds of layers under the RoPE base of each, where the file has them."""
+    if not fields.has(THETAS):
+        return found
+    bases = fields.numbers(THETAS, zero=True)
+    if len(bases) != len(found):
+        raise fields.wrong(THETAS, f'a number for each of {len(found)} layers')
+    if any(0 < base <= 1 for base in bases):
+        raise fields.wrong(THETAS, 'bases above 1, or 0 for no position encoding')
+    return [
+        dataclasses.replace(kind, position=dataclasses.replace(rope, base=base) if base else NoPE())
+        for kind, base in zip(found, bases, strict=True)
+    ]
 
 
 def _ropes(config: ModelConfig) -> list[Any]:
