@@ -1,4 +1,4 @@
-"""Loading of a directory's tensors onto devices, one tensor in host memory at a time."""
+"""Loading of a directory's tensors onto devices, two tensors in host memory at a time."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from nope.interop.row_major import copied
 from nope.interop.safetensors import CheckpointFileError, digest
 from nope.model import ModelConfig
 from nope.model.lam import initial
+from nope.runtime.ahead import one_ahead
 from nope.variables import Variables, abstract_variables
 
 Progress = Callable[[Iterable[Tensor]], Iterable[Tensor]]
@@ -29,8 +30,8 @@ def load(
 ) -> Variables:
     """Variables of `model` (as found by `describe`), float32, with their final shardings.
 
-    A tensor is read, checked, placed on the devices part by part, each device receiving its own
-    shard, and released before the next one: the host never holds two. Lambda comes from
+    A tensor is read and checked while the one before it is placed on the devices part by part, each
+    receiving its own shard, and released: the host never holds three. Lambda comes from
     `scale_param` tensors, else it is neutral. ValueError as `describe`, and for damage that shows
     only in the values.
     """
@@ -49,14 +50,22 @@ def load(
         {'params': abstract['params'], 'lam': abstract['lam']['head']}
     )
     arrays: dict[tuple[str, ...], jax.Array] = {}
-    for tensor in progress(tensors):
+
+    def path_of(part: Parameter) -> tuple[str, ...]:
+        return part.path if part.path == LAM else ('params', *part.path)
+
+    def read(tensor: Tensor) -> list[tuple[jax.Array, tuple[int, ...]]]:
         pieces = tensor.layout.split(directory.read(tensor.name))
-        for part, piece in zip(tensor.parts, pieces, strict=True):
-            path = part.path if part.path == LAM else ('params', *part.path)
-            arrays[path] = _placed(part, piece, places[path], arrays.get(path))
+        parts = zip(tensor.parts, pieces, strict=True)
+        return [_moved(part, piece, places[path_of(part)]) for part, piece in parts]
+
+    for _, (tensor, pieces) in zip(progress(tensors), one_ahead(read, tensors), strict=True):
+        for part, (moved, back) in zip(tensor.parts, pieces, strict=True):
+            path = path_of(part)
+            arrays[path] = _placed(part, moved, back, places[path], arrays.get(path))
             # Until the copy is made the devices may still read from host memory.
             arrays[path].block_until_ready()
-        del pieces, piece  # before the next one is read
+        del pieces, moved  # before the next one is awaited
     if LAM not in arrays:
         coefficients_LN = initial(model.lam, model.attention_layers, model.heads)
         arrays[LAM] = jax.device_put(coefficients_LN, places[LAM].sharding)
@@ -64,10 +73,10 @@ def load(
     return {'params': nested['params'], 'lam': {'head': nested['lam']}}
 
 
-def _placed(
-    part: Parameter, piece: np.ndarray, target: jax.ShapeDtypeStruct, so_far: jax.Array | None
-) -> jax.Array:
-    """The parameter with this piece in it: the whole of it, or its layer."""
+def _moved(
+    part: Parameter, piece: np.ndarray, target: jax.ShapeDtypeStruct
+) -> tuple[jax.Array, tuple[int, ...]]:
+    """The piece on the devices, in the dtype of the file, and the axes that turn it around."""
     sharding = target.sharding
     assert isinstance(sharding, NamedSharding)
     # Accelerators get a piece in the order of its bytes, copied by rows, and turn it around. A CPU
@@ -79,7 +88,19 @@ def _placed(
     axes = (*sharding.spec, *(None,) * (len(target.shape) - len(sharding.spec)))
     own = axes if part.layer is None else axes[1:]
     spec = PartitionSpec(*(own[axis] for axis in stored))
-    moved = _on_devices(piece.transpose(stored), NamedSharding(sharding.mesh, spec))
+    return _on_devices(piece.transpose(stored), NamedSharding(sharding.mesh, spec)), back
+
+
+def _placed(
+    part: Parameter,
+    moved: jax.Array,
+    back: tuple[int, ...],
+    target: jax.ShapeDtypeStruct,
+    so_far: jax.Array | None,
+) -> jax.Array:
+    """The parameter with what was moved in it: the whole of it, or its layer."""
+    sharding = target.sharding
+    assert isinstance(sharding, NamedSharding)
     if part.layer is None:
         return _converted(moved, back, sharding)
     if so_far is None:

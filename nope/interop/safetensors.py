@@ -30,6 +30,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from nope.runtime import files
+from nope.runtime.ahead import one_ahead
 
 _CHUNK = 1 << 17  # values that stay in the cache
 
@@ -157,8 +158,9 @@ def write(
     """Writes a file that is either absent or whole; makes its folder.
 
     shapes: the dtype (float32, bfloat16 or float16) and shape of every tensor, in the order of
-    the file. arrays: called once for each name, in that order; one array is held at a time.
-    Returns the `digest` of every tensor by name. An error leaves no file, and an older one stays.
+    the file. arrays: called once for each name, in that order and in a thread; two arrays are held
+    at a time. Returns the `digest` of every tensor by name. An error leaves no file, and an older
+    one stays.
     """
     fields: dict[str, Any] = {'__metadata__': dict(metadata)}
     stop = 0
@@ -174,9 +176,8 @@ def write(
     try:
         with partial.open('wb') as file:
             file.write(len(header).to_bytes(8, 'little') + header)
-            for name, planned in shapes.items():
-                array = arrays(name)
-                assert (array.dtype, array.shape) == planned, name
+            for name, array in one_ahead(arrays, [*shapes]):
+                assert (array.dtype, array.shape) == shapes[name], name
                 digests[name] = digest(array)
                 file.write(_row_major_bytes(array))
                 del array
