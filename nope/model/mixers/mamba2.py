@@ -26,8 +26,8 @@ from nope.state_space import CHUNK, causal_convolution, chunked_scan
 
 
 class Mamba2State(NamedTuple):
-    """What a layer knows of earlier tokens: the scan's state [B, N, H, E], float32, and the last
-    tokens in front of the convolutions [B, W - 1, ...]."""
+    """Earlier tokens of a layer: the state of its scan, float32, and the last S = W - 1 inputs of
+    its convolutions."""
 
     scan_BNHE: jax.Array
     x_BSNH: jax.Array
@@ -37,10 +37,13 @@ class Mamba2State(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Mamba2(Mixer):
-    """heads, head_dim: N and H of the scan. state: E, numbers of each of the head's dimensions.
-    groups: K, of heads that have b and c in common. taps: W, tokens that the convolution sees.
-    convolution_bias, bias: of the convolution, and of the projections of u and out. least_step,
-    most_step: bounds of dt; None for none above."""
+    """heads, head_dim: N and H of the scan.
+    state: E, the size of its state for each dimension of a head.
+    groups: K, of heads that share b and c.
+    taps: W, tokens that the convolution sees.
+    convolution_bias: whether it has one. bias: whether the projections have one.
+    least_step, most_step: bounds of dt; None for none above.
+    """
 
     heads: int
     head_dim: int
@@ -160,12 +163,7 @@ class Mamba2(Mixer):
         scale_NH = parts.parameter(
             'scale', nn.initializers.ones, (N, H), ('heads', 'head_dim'), 'float32'
         )
-        gated_BTNH = y_BTNH.astype(jnp.float32) * nn.silu(gate_BTNH.astype(jnp.float32))
-        grouped_BTKC = gated_BTNH.reshape(B, T, K, -1)
-        mean_square = jnp.mean(jnp.square(grouped_BTKC), axis=-1, keepdims=True)
-        normed_BTKC = grouped_BTKC * jax.lax.rsqrt(mean_square + parts.epsilon)
-        normed_BTNH = (normed_BTKC.reshape(B, T, N, H) * scale_NH).astype(x_BTD.dtype)
-
+        normed_BTNH = _gated_norm(y_BTNH, gate_BTNH, scale_NH, K, parts.epsilon)
         axes = ('heads', 'head_dim', 'embed')
         out_NHD = parts.parameter('output', 'output', (N, H, D), axes)
         out_BTD = project(normed_BTNH.reshape(B, T, -1), out_NHD.reshape(-1, D))
@@ -175,6 +173,17 @@ class Mamba2(Mixer):
 
     def describe(self) -> str:
         return f'Mamba-2, {self.heads} heads of {self.head_dim} with states of {self.state}'
+
+
+def _gated_norm(
+    y_BTNH: jax.Array, gate_BTNH: jax.Array, scale_NH: jax.Array, groups: int, epsilon: float
+) -> jax.Array:
+    """y silu(gate) over the root of its mean square in each group of heads, in the dtype of y."""
+    gated_BTNH = y_BTNH.astype(jnp.float32) * nn.silu(gate_BTNH.astype(jnp.float32))
+    grouped_BTKC = gated_BTNH.reshape(*y_BTNH.shape[:2], groups, -1)
+    mean_square = jnp.mean(jnp.square(grouped_BTKC), axis=-1, keepdims=True)
+    normed_BTKC = grouped_BTKC * jax.lax.rsqrt(mean_square + epsilon)
+    return (normed_BTKC.reshape(y_BTNH.shape) * scale_NH).astype(y_BTNH.dtype)
 
 
 def _taps(key: jax.Array, shape: tuple[int, ...], dtype: jnp.dtype) -> jax.Array:
