@@ -10,7 +10,7 @@ import numpy as np
 from jax.sharding import PartitionSpec
 
 from nope.model import ModelConfig
-from nope.model.stacks import Layers, map_layers
+from nope.model.stacks import Layers, map_attention
 from nope.variables import logical_axes
 
 Params = dict[str, Any]
@@ -26,7 +26,7 @@ def silenced(config: ModelConfig, params: Params, silent_LN: np.ndarray) -> Para
         return {**layer, 'attention': {**layer['attention'], 'output': kept_NHD}}
 
     old = params['layers']
-    layers = map_layers(config, of_layer, old, jnp.asarray(silent_LN))
+    layers = map_attention(config, of_layer, old, jnp.asarray(silent_LN))
     placed = jax.tree.map(lambda new, old: jax.device_put(new, old.sharding), layers, old)
     return {**params, 'layers': placed}
 

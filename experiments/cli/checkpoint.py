@@ -166,7 +166,7 @@ def _multipliers(options: argparse.Namespace, model: ModelConfig) -> np.ndarray 
         if found.shape != shape or not (np.isfinite(found) & (found > 0)).all():
             raise ValueError(
                 f'--lam={options.lam} has the shape {list(found.shape)}; it must hold finite '
-                f'numbers above 0, [{model.attention_layers} layers, {model.heads} heads]'
+                f'numbers above 0, [{shape[0]} layers with attention, {shape[1]} heads]'
             )
     if not isinstance(model.lam, Constant):
         raise ValueError(f'the model has a lambda of its own, {model.lam.describe()}, which stays')

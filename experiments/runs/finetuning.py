@@ -90,6 +90,9 @@ def _order(
             'of heads changes nothing',
         )
     alike = all(isinstance(kind.position, _ALIKE) for kind in init.model.kinds)
+    if init.model.apart:
+        rule = f'layers of {entry.path("init")} differ in their arrays'
+        raise entry.error('heads_from', f'{rule}: their heads stay in order')
     if not alike or _has_own_lambda(init):
         raise entry.error(
             'heads_from',

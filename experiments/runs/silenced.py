@@ -15,14 +15,13 @@ def from_entry(entry: Section, init: Source) -> SilencedSpec:
     asked, model = entry['without'], init.model
     rule = (
         f"accepted: '{LOCAL}' (heads with a position encoding), '{WITHOUT}' (heads without), or "
-        f'(layer, head) pairs up to ({model.attention_layers - 1}, {model.heads - 1})'
+        f'(layer, head) pairs up to ({model.attending[-1]}, {model.heads - 1}) of layers with '
+        'attention'
     )
-    heads = [
-        (layer, head) for layer in range(model.attention_layers) for head in range(model.heads)
-    ]
+    heads = [(layer, head) for layer in model.attending for head in range(model.heads)]
     if asked in (LOCAL, WITHOUT):
-        without_LN = model.heads_without_position
-        found = [head for head in heads if without_LN[head] == (asked == WITHOUT)]
+        without = model.heads_without_position.reshape(-1) == (asked == WITHOUT)
+        found = [head for head, chosen in zip(heads, without, strict=True) if chosen]
         if not found:
             raise entry.error('without', f'{model.describe_position()} has no such head; {rule}')
         return SilencedSpec(init, tuple(found))

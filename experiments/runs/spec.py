@@ -332,7 +332,8 @@ class SilencedSpec(ChangedSpec):
 
     def changed(self, variables: Variables) -> Variables:
         silent_LN = np.zeros((self.model.attention_layers, self.model.heads), bool)
-        silent_LN[tuple(np.array(self.heads).T)] = True
+        layers, heads = np.array(self.heads).T
+        silent_LN[np.searchsorted(self.model.attending, layers), heads] = True
         return {**variables, 'params': silenced(self.model, variables['params'], silent_LN)}
 
     def slug(self) -> str:
@@ -385,8 +386,10 @@ def text_of(run: Source) -> DataConfig:
 
 def _slugged(model: ModelConfig) -> str:
     """'nope', 'rope', 'alibi', 'rope-nope': the kinds of layers, for a folder's name."""
-    kinds = (kind.position.describe().split(',')[0] for kind in model.kinds)
-    names = ['nope' if kind == 'none' else kind for kind in kinds]
+    kinds = [kind for kind in model.kinds if kind.attends]
+    positions = (kind.position.describe().split(',')[0] for kind in kinds)
+    names = ['nope' if position == 'none' else position for position in positions]
+    names += [k.mixer.name for k in model.kinds if k.mixer is not None and not k.attends]
     if not model.causal:
         names.insert(0, 'encoder')
     if model.temperature != 'none':

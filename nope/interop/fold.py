@@ -10,7 +10,7 @@ import numpy as np
 
 from nope.model import ModelConfig
 from nope.model.lam import Constant
-from nope.model.stacks import Layers, map_layers
+from nope.model.stacks import Layers, map_attention
 from nope.variables import Variables, lam_of, with_uniform_lam
 
 
@@ -55,7 +55,7 @@ def fold(
             attention['query_bias'] = _times(attention['query_bias'], multipliers_N[:, None])
         return {**layer, 'attention': attention}
 
-    layers = map_layers(model, folded, variables['params']['layers'], multipliers_LN, behind_LN)
+    layers = map_attention(model, folded, variables['params']['layers'], multipliers_LN, behind_LN)
     # A temperature acts in the same heads, and stays there.
     layers_of_lam = 'all' if model.temperature == 'none' else model.lam_layers
     plain = dataclasses.replace(model, lam=Constant(), lam_layers=layers_of_lam)

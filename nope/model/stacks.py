@@ -19,7 +19,7 @@ def each_layer(config: ModelConfig, layers: Layers) -> list[Layers]:
     return [jax.tree.map(lambda stack, i=i: stack[i], layers) for i in range(config.layers)]
 
 
-def map_layers(
+def map_attention(
     config: ModelConfig, function: Callable[..., Layers], layers: Layers, *of_layers: jax.Array
 ) -> Layers:
     """The layers with `function` of their arrays and of their rows of `of_layers` for every one

@@ -13,12 +13,15 @@ from experiments.plan import make_plan
 from experiments.runs import RunSpec, SilencedSpec
 from experiments.runs.training import initial
 from experiments.specs import identifier
+from tests import tiny
 from tests.experiments.execute_test import bench_of
 from tests.experiments.laws_test import experiment
 
 HALF = {'kind': 'split', 'local': {'kind': 'forget', 'start': 4.0}}
 SPLIT = {'init': None, 'model': {'position': HALF, 'lam_layers': 'nope'}}
 LATER = {'init': 'nope', 'model': {'position': HALF}, 'finetune': {'times': (1.0,)}}
+MAMBA = {'mixer': {'kind': 'mamba2', 'heads': 2, 'head_dim': 8, 'state': 4}}
+STATES = {'init': None, 'model': {'pattern': (MAMBA, {}), 'lam_layers': 'nope'}}
 SHAPE = {'kind': 'attention_shape', 'run': 'nope', 'times': 1.0, 'span': 0.25}
 
 
@@ -89,6 +92,7 @@ def test_a_trained_model_gets_local_heads_where_it_was_local_already(
         ({'heads_from': 'other'}, r"heads_from is 'other'; it measures another run than runs\.x"),
         ({'model': {'position': {'kind': 'alibi'}}}, r'heads_from is .*position has no split'),
         ({'init': 'alibi'}, r'heads_from is .*have a lambda or a position encoding of their own'),
+        ({'init': 'states'}, r'heads_from is .*layers of runs\.x\.init differ in their arrays'),
         ({'init': 'searched'}, r'heads_from is .*have a lambda or a position encoding of their'),
     ],
     ids=str,
@@ -97,6 +101,7 @@ def test_an_order_that_means_nothing_is_refused(changes: dict[str, Any], message
     runs = {
         'alibi': {'init': None, 'model': {'position': {'kind': 'alibi'}}},
         'searched': {'init': 'nope', 'search': {'times': (2.0,)}},
+        'states': STATES,
     }
     evals = {'shape': SHAPE, 'other': {**SHAPE, 'run': 'alibi'}}
     with pytest.raises(ValueError, match=rf'^runs\.x\.{message}'):
@@ -119,3 +124,17 @@ def test_heads_silenced_in_turn_are_all_named() -> None:
     run = run_of({'init': 'first', 'without': ((0, 1), (0, 0))}, first=first)
     named = facts.of_evaluation(run, run.init.init, run.model, None, None)['silenced']
     assert named == [[0, 0], [0, 1]]
+
+
+def test_layers_are_numbered_as_in_the_model() -> None:
+    """The second is the first with attention."""
+    silent = run_of({'init': 'a', 'without': ((1, 0),)}, a=STATES)
+    found = silent.changed(tiny.variables(silent.model))['params']['layers']
+    output_NHD = np.asarray(found['1']['attention']['output'])
+    assert not output_NHD[0].any() and output_NHD[1:].any()
+    with pytest.raises(ValueError, match=r'pairs up to \(\d, \d\) of layers with attention'):
+        run_of({'init': 'a', 'without': ((0, 0),)}, a=STATES)
+
+
+def test_a_folder_is_named_by_its_mixers() -> None:
+    assert run_of(STATES).slug().startswith('nope-mamba2-')

@@ -20,15 +20,18 @@ from nope.positions import (
 )
 from tests.interop.family_cases import (
     AS_KEYS,
+    BY_NAME,
     GLOBAL,
     HALF_WINDOWS,
     HYBRID,
     LOCAL,
+    NONE,
     OF_FAMILY,
     ROPE,
     WRITTEN,
     decoder,
     described,
+    parameters_of,
     read,
     without_keys,
     written,
@@ -302,3 +305,31 @@ def test_positions_of_lit_gpt(changes: dict, position: Position) -> None:
 def test_facts(changes: dict, facts: dict) -> None:
     found = read({**written('llama', described(decoder(position=ROPE))), **changes})
     assert {key: getattr(found, key) for key in facts} == facts
+
+
+def test_granite_4_without_mamba_is_read() -> None:
+    config = written('granitemoehybrid', described(OF_FAMILY['granitemoehybrid']))
+    whole = {'layer_types': ['attention'] * 3, 'position_embedding_type': 'rope'}
+    model = read(config | whole).model
+    assert not model.apart and model.position == RoPE() and model.pattern == ()
+    found = BY_NAME['granitemoehybrid'].tensors(model, NONE)
+    parts = [(part.path, part.layer) for tensor in found for part in tensor.parts]
+    wanted = [
+        (path, layer)
+        for path in parameters_of(model)
+        for layer in (range(3) if path[0] == 'layers' else [None])
+    ]
+    assert sorted(parts, key=str) == sorted(wanted, key=str)
+
+
+def test_muse_glimmer_turns_by_one_base() -> None:
+    """Stock takes the bases of layers for whether they turn, and turns by `rope_theta`."""
+    text = {'model_type': 'muse_glimmer_text', 'hidden_size': 32, 'intermediate_size': 8}
+    sizes = {'num_hidden_layers': 4, 'num_attention_heads': 4, 'vocab_size': 300_000}
+    config = {'model_type': 'muse_glimmer', 'text_config': text | sizes}
+    turned = {'layer_rope_theta': [0, 1e4, 0, 1e4]}
+    model = read(config | {'text_config': text | sizes | turned}).model
+    assert [isinstance(kind.position, RoPE) for kind in model.layer_kinds] == [False, True] * 2
+    other = {'layer_rope_theta': [0, 500.0, 0, 500.0]}
+    with pytest.raises(ValueError, match=r'layer_rope_theta is .*; accepted: 0, or rope_theta'):
+        read(config | {'text_config': text | sizes | other})

@@ -218,6 +218,8 @@ UNTRUNCATED = {'rope_type': 'yarn', 'factor': 4.0, 'truncate': False}
         ('nemotron_h', {'mamba_hidden_act': 'gelu'}, ['mamba_hidden_act', 'silu']),
         ('nemotron_h', {'attention_bias': True}, ['attention_bias is True']),
         ('granitemoehybrid', {'num_local_experts': 64}, ['num_local_experts is 64', 'Micro']),
+        ('granitemoehybrid', {'hidden_act': 'gelu'}, ["hidden_act is 'gelu'", 'silu']),
+        ('granitemoehybrid', {'mamba_d_conv': 1}, ['mamba_d_conv is 1']),
         ('granitemoehybrid', {'mamba_d_head': 7}, ['mamba_d_head is 7', '6']),
         ('granitemoehybrid', {'position_embedding_type': 'alibi'}, ["is 'alibi'", '"nope"']),
         ('granitemoehybrid', {'time_step_limit': [0.5, 0.1]}, ['time_step_limit', '0 or more']),

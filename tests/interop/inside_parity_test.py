@@ -185,3 +185,14 @@ def test_names_of_newer_files_are_read_too(
     newer, older = (stock.ours(path) for path in (tmp_path, folder))
     assert newer[0] == older[0]
     tiny.assert_same(newer[1], older[1])
+
+
+def test_what_predicts_further_tokens_is_left_out(
+    whole: tuple[PreTrainedModel, pathlib.Path], tmp_path: pathlib.Path
+) -> None:
+    _, folder = whole
+    state = load_file(folder / 'model.safetensors')
+    state['mtp.layers.0.mlp.up_proj.weight'] = np.zeros((2, 2), np.float32)
+    save_file(state, tmp_path / 'model.safetensors')
+    (tmp_path / 'config.json').write_text((folder / 'config.json').read_text())
+    tiny.assert_same(stock.ours(tmp_path)[1], stock.ours(folder)[1])

@@ -354,6 +354,7 @@ def test_granite_4_h_micro_has_four_layers_with_attention_and_no_positions() -> 
 
 
 def test_muse_glimmer_has_no_positions_in_every_fourth_layer_from_the_last() -> None:
+    """By the defaults of stock's class, which are those of the 30B model."""
     sizes = {'hidden_size': 6656, 'intermediate_size': 19968, 'num_hidden_layers': 52}
     text = {'model_type': 'muse_glimmer_text', **sizes}
     model = described({'model_type': 'muse_glimmer', 'text_config': text}).model

@@ -92,11 +92,11 @@ def test_only_the_bytes_of_the_tensor_are_read(tmp_path) -> None:
     assert peak_bytes(safetensors.read, path, one) < 1 << 20
 
 
-def test_one_array_is_held_at_a_time(tmp_path) -> None:
+def test_two_arrays_are_held_at_a_time(tmp_path) -> None:
     given: list[weakref.ref] = []
 
     def make(name: str) -> np.ndarray:
-        assert not any(array() is not None for array in given)
+        assert sum(array() is not None for array in given) <= 1
         array = np.ones(3, np.float32)
         given.append(weakref.ref(array))
         return array

@@ -42,6 +42,7 @@ FAMILIES: tuple[Family, ...] = (
     Inside('gemma3', 'Gemma3ForConditionalGeneration', GEMMA3),
     Inside('gemma4', 'Gemma4ForConditionalGeneration', GEMMA4),
     Inside('gemma4_unified', 'Gemma4UnifiedForConditionalGeneration', GEMMA4_UNIFIED),
+    # Its class of stock leaves `logit_scale` out, which its text model and engines have, and ours.
     Inside('cohere2_vision', 'Cohere2VisionForConditionalGeneration', COHERE2),
     Inside('exaone4_5', 'Exaone4_5_ForConditionalGeneration', EXAONE4, 'exaone4_5_text'),
     Inside('muse_glimmer', 'MuseGlimmerForConditionalGeneration', MUSE_GLIMMER),

@@ -14,6 +14,8 @@ from nope.model import ModelConfig
 
 log = logging.getLogger(__name__)
 
+FURTHER = Ignored(re.compile(r'(model\.)?mtp\..+'), 'of the prediction of further tokens')
+
 # Fields of the model that are so in all checkpoints, but in those of families that say otherwise.
 PLAIN: Mapping[str, Any] = {
     'block': 'pre',

@@ -101,6 +101,13 @@ class Alike:
         return {}
 
 
+@dataclasses.dataclass(frozen=True)
+class ReadByFamily(Alike):
+    """Layers that a family reads itself, by these keys."""
+
+    keys: tuple[str, ...] = ()
+
+
 @dataclasses.dataclass(eq=False)
 class Decoder:
     """A `nope.interop.families.base.Family`.
@@ -291,10 +298,12 @@ class Decoder:
         return common.differs(config, fixed)
 
     def _unwritable_heads(self, config: ModelConfig) -> str | None:
-        whole = all(kind.attends and kind.mlp for kind in config.kinds)
+        differ = f'its layers differ in their arrays ({config.describe_kinds()})'
+        if not self.mixes and not all(kind.attends and kind.mlp for kind in config.kinds):
+            return differ
         sized = any(getattr(kind, name) for kind in config.kinds for name in kind.sizes)
-        if config.apart and not ((self.by_layer and whole) or (self.mixes and not sized)):
-            return f'its layers differ in their arrays ({config.describe_kinds()})'
+        if not self.by_layer and (sized or (config.apart and not self.mixes)):
+            return differ
         if config.head_dim % 2:
             return f'head_dim is {config.head_dim}, an odd number'
         if self.whole_heads and config.width % config.heads:

@@ -22,7 +22,7 @@ import numpy as np
 
 from nope.interop.families import decoder_tensors, kinds, mamba_tensors
 from nope.interop.families.base import Described
-from nope.interop.families.decoder import Alike, Defaults
+from nope.interop.families.decoder import Defaults, ReadByFamily
 from nope.interop.families.granite import FREE, Granite
 from nope.interop.families.templates import (
     LayerTensor,
@@ -32,6 +32,7 @@ from nope.interop.families.templates import (
     matrix,
     norm,
     outer_norm,
+    stacked,
 )
 from nope.interop.fields import MAX_WIDTH, Fields
 from nope.interop.mapping import TRANSPOSED, Tensor, fused
@@ -43,12 +44,6 @@ from nope.positions import NoPE, RoPE
 _TYPES = {'mamba': ('mamba', 'linear_attention'), 'attention': ('attention', kinds.FULL)}
 _ROTATES, _LIMIT = 'position_embedding_type', 'time_step_limit'
 _INFINITE = {'__float__': 'Infinity'}  # as transformers 5 writes it
-
-
-class _Types(Alike):
-    """Types of layers, which the family reads with what they are of."""
-
-    keys = ('layer_types', _ROTATES)
 
 
 @dataclasses.dataclass(eq=False)
@@ -75,7 +70,6 @@ class GraniteHybrid(Granite):
             raise fields.wrong(_ROTATES, '"rope", "nope" or null')
         rope = self._read_rope(fields, shape) if rotates == 'rope' else RoPE()
         attention = LayerKind(rope if rotates == 'rope' else NoPE())
-        found = {'attention': attention, 'mamba': LayerKind(mixer=_read_mamba(fields, shape))}
         named = {name: ours for ours, names in _TYPES.items() for name in names}
         types: Sequence[str] = ['mamba'] * shape['layers']
         if fields.has('layer_types'):
@@ -83,6 +77,9 @@ class GraniteHybrid(Granite):
         if len(types) != shape['layers'] or not {*_TYPES['attention']} & {*types}:
             rule = f'one for each of {shape["layers"]} layers, attention among them'
             raise fields.wrong('layer_types', rule)
+        found = {'attention': attention}
+        if {*_TYPES['mamba']} & {*types}:
+            found['mamba'] = LayerKind(mixer=_read_mamba(fields, shape))
         return rope, [found[named[name]] for name in types]
 
     def tensors(self, config: ModelConfig, names: frozenset[str]) -> list[Tensor]:
@@ -107,7 +104,11 @@ class GraniteHybrid(Granite):
 
         return [
             embedding('model.embed_tokens.weight', config),
-            *apart('model.layers.', of_layer, config.layers),
+            *(
+                apart('model.layers.', of_layer, config.layers)
+                if config.apart
+                else stacked('model.layers.', of_layer(0), config.layers)
+            ),
             *outer_norm('model.norm', 'final_norm', config),
             *head(config),
         ]
@@ -120,6 +121,8 @@ class GraniteHybrid(Granite):
             return f'its layers are {config.describe_kinds()}, without one kind of Mamba-2'
         (mamba,) = mixers
         assert isinstance(mamba, Mamba2)
+        if config.activation != 'silu':
+            return f'activation is {config.activation!r}, which Mamba-2 would have there too'
         if mamba.heads * mamba.head_dim % config.width:
             return (
                 f'its Mamba-2 is {mamba.heads * mamba.head_dim} wide, no multiple of the model, '
@@ -171,6 +174,8 @@ class GraniteHybrid(Granite):
 
 
 def _read_mamba(fields: Fields, shape: Mapping[str, int]) -> Mamba2:
+    why = 'stock ends the convolution in it too, which has silu here'
+    fields.only('hidden_act', 'silu', 'swish', why=why)
     inner = fields.integer('mamba_expand', MAX_WIDTH // shape['width'], 2) * shape['width']
     heads = fields.integer('mamba_n_heads', inner, 128)
     if inner % heads:
@@ -186,7 +191,7 @@ def _read_mamba(fields: Fields, shape: Mapping[str, int]) -> Mamba2:
         head_dim=inner // heads,
         state=fields.integer('mamba_d_state', 2**16, 256),
         groups=groups,
-        taps=fields.integer('mamba_d_conv', 2**8, 4),
+        taps=fields.integer('mamba_d_conv', 2**8, 4, least=2),
         convolution_bias=fields.flag('mamba_conv_bias', True),
         bias=fields.flag('mamba_proj_bias', False),
         least_step=least,
@@ -215,7 +220,7 @@ GRANITE_HYBRID = GraniteHybrid(
         longest=2048, heads=32, vocabulary=32_000, tokens={'bos_token_id': 1, 'eos_token_id': 2}
     ),
     biases={'attention_bias': ('qkv_bias', 'output_bias')},
-    layers=_Types(),
+    layers=ReadByFamily(('layer_types', _ROTATES)),
     free=FREE,
     mixes=True,
 )

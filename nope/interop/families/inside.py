@@ -44,8 +44,7 @@ class Inside:
 
     outer: the `model_type` of the files. architecture: their class of stock `transformers`. text:
     the family of the text model, whose name is the `model_type` in `text_config`; `older` may
-    stand there too. Cohere2Vision's class of stock leaves `logit_scale` out, which its text model
-    and engines have; here it counts.
+    stand there too.
     """
 
     outer: str
@@ -99,7 +98,7 @@ class Inside:
             )
             for rule in self.text.ignored(config)
         )
-        return (_IMAGES, *inner)
+        return (_IMAGES, common.FURTHER, *inner)
 
     def unwritable(self, config: ModelConfig) -> str | None:
         return 'models of images and text are only read'

@@ -1,7 +1,7 @@
 """The text model of MuseGlimmerForConditionalGeneration (Muse Glimmer 30B): windows in three of
 four layers, no positions in the others, output gates, norms at both ends, capped logits.
 
-    "layer_types": ["sliding_attention", ..., "full_attention"], "layer_rope_theta": [5e5, ..., 0]
+    "layer_types": ["sliding_attention", ..., "full_attention"], "layer_rope_theta": [1e4, ..., 0]
 
 Its QK-norm has no weights, and its embeddings are normed as they are read: here rows of the table.
 The weights of the final norm are stored as they are, of all others less 1. Stock has no class of
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from nope.interop.families import decoder_tensors, kinds
-from nope.interop.families.decoder import Alike, Decoder, Defaults
+from nope.interop.families.decoder import Decoder, Defaults, ReadByFamily
 from nope.interop.families.granite_swa import THETAS, with_bases
 from nope.interop.fields import MAX_LENGTH, Fields
 from nope.interop.mapping import Layout, Tensor
@@ -25,10 +25,6 @@ from nope.model import LayerKind, ModelConfig
 from nope.positions import NoPE, RoPE
 
 _CAP = 'final_logit_softcapping'
-
-
-class _Types(Alike):
-    keys = ('sliding_window', 'layer_types', THETAS)
 
 
 @dataclasses.dataclass(eq=False)
@@ -47,7 +43,10 @@ class MuseGlimmer(Decoder):
             LayerKind(rope if near else NoPE(), window)
             for near, window in zip(local, windows, strict=True)
         ]
-        return rope, with_bases(fields, rope, found)
+        based = with_bases(fields, rope, found)
+        if not {kind.position for kind in based} <= {rope, NoPE()}:
+            raise fields.wrong(THETAS, f'0, or rope_theta, {rope.base:g}, which stock turns by')
+        return rope, based
 
     def _read_values(self, fields: Fields, shape: Mapping[str, int]) -> dict[str, Any]:
         return {
@@ -97,7 +96,7 @@ MUSE_GLIMMER = MuseGlimmer(
         epsilon=1e-5,
         tokens={'bos_token_id': 200_000, 'eos_token_id': 200_001},
     ),
-    layers=_Types(),
+    layers=ReadByFamily(('sliding_window', 'layer_types', THETAS)),
     biases={'attention_bias': ('qkv_bias', 'output_bias')},
     qk_norm=True,
     fixed={

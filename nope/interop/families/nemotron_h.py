@@ -11,19 +11,19 @@
     model.norm_f.weight
     lm_head.weight
 
-Attention has no positions. As in stock, steps of Mamba-2 are at least `time_step_min`. Stock leaves
-that bound out where it decodes a token by its cache; here it holds there too.
+Attention has no positions. As in stock, steps of Mamba-2 are at least `time_step_min`, whatever
+`time_step_limit` says. Stock leaves that bound out where it decodes a token by its cache; here it
+holds there too.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nope.interop.families import common, decoder_tensors, kinds, mamba_tensors
 from nope.interop.families.base import Described, Ignored
-from nope.interop.families.decoder import Decoder, Defaults
+from nope.interop.families.decoder import Decoder, Defaults, ReadByFamily
 from nope.interop.families.templates import (
     LayerTensor,
     apart,
@@ -59,19 +59,19 @@ class NemotronH(Decoder):
     """A `nope.interop.families.base.Family`."""
 
     def read_config(self, config: Mapping[str, Any], names: frozenset[str]) -> Described:
-        config = {_RENAMED.get(key, key): value for key, value in config.items()}
-        types = _types(Fields(config))
-        rest = {key: value for key, value in config.items() if key not in (*_TYPES, _PATTERN)}
-        return super().read_config(
-            {**rest, _TYPES[0]: types, 'num_hidden_layers': len(types)}, names
-        )
+        renamed = {_RENAMED.get(key, key): value for key, value in config.items()}
+        return super().read_config(renamed, names)
+
+    def _read_shape(self, fields: Fields) -> dict[str, int]:
+        counted = {**fields.values, 'num_hidden_layers': len(_types(fields))}
+        return super()._read_shape(Fields(counted, fields.where))
 
     def _read_layers(
         self, fields: Fields, shape: Mapping[str, int]
     ) -> tuple[RoPE, Sequence[LayerKind]]:
         mamba = LayerKind(mixer=_read_mamba(fields), mlp=False)
         found = {_MAMBA: mamba, _MLP: LayerKind(mixer=None), kinds.FULL: LayerKind(mlp=False)}
-        return RoPE(), [found[name] for name in fields.values[_TYPES[0]]]
+        return RoPE(), [found[name] for name in _types(fields)]
 
     def tensors(self, config: ModelConfig, names: frozenset[str]) -> list[Tensor]:
         prefix = 'backbone.' if 'backbone.embeddings.weight' in names else 'model.'
@@ -104,8 +104,7 @@ class NemotronH(Decoder):
         ]
 
     def ignored(self, config: ModelConfig) -> tuple[Ignored, ...]:
-        more = Ignored(re.compile(r'mtp\..+'), 'of the prediction of further tokens')
-        return (more, *common.tied_head(config))
+        return (common.FURTHER, *common.tied_head(config))
 
     def _unwritable_positions(self, config: ModelConfig) -> str | None:
         mixers = {kind.mixer for kind in config.kinds if not kind.attends} - {None}
@@ -177,7 +176,7 @@ def _read_mamba(fields: Fields) -> Mamba2:
         head_dim=fields.integer('mamba_head_dim', MAX_WIDTH // heads, 64),
         state=fields.integer('ssm_state_size', 2**16, 128),
         groups=groups,
-        taps=fields.integer('conv_kernel', 2**8, 4),
+        taps=fields.integer('conv_kernel', 2**8, 4, least=2),
         convolution_bias=fields.flag('use_conv_bias', True),
         bias=fields.flag('use_bias', False),
         least_step=fields.number('time_step_min', 0.001, zero=True),
@@ -197,6 +196,7 @@ NEMOTRON_H = NemotronH(
         activation='relu2',
         tokens={'bos_token_id': 1, 'eos_token_id': 2, 'pad_token_id': 0},
     ),
+    layers=ReadByFamily(_TYPES),
     biases={'mlp_bias': ('mlp_bias',)},
     fixed={'mlp': 'plain', 'tied_head': False},
     notes={

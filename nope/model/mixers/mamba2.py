@@ -3,7 +3,8 @@
     x, b, c = silu(conv(W_x u, W_b u, W_c u))      dt = clip(softplus(W_dt u + dt_bias))
     y = scan(x, dt, -exp(log_a), b, c) + skip x    out = W_o norm(y silu(W_z u))
 
-of what a layer reads, u. The norm's mean square is taken over the heads of a group. Fresh values
+of what a layer reads, u. Weight decay of `matrices` leaves log_a, dt_bias and skip, as that of the
+authors does. The norm's mean square is taken over the heads of a group. Fresh values
 are those of the authors' code: a uniform in 1 to 16, dt log-uniform in 0.001 to 0.1, skip 1.
 """
 
@@ -59,8 +60,9 @@ class Mamba2(Mixer):
 
     def __post_init__(self) -> None:
         for field in ('heads', 'head_dim', 'state', 'groups', 'taps'):
-            if not 1 <= getattr(self, field) <= 2**16:
-                raise FieldError(field, getattr(self, field), 'accepted: 1 to 65,536')
+            least = 2 if field == 'taps' else 1
+            if not least <= getattr(self, field) <= 2**16:
+                raise FieldError(field, getattr(self, field), f'accepted: {least} to 65,536')
         if self.heads % self.groups:
             raise FieldError('groups', self.groups, f'heads, {self.heads}, must be a multiple')
         if not 0 <= self.least_step < math.inf:
@@ -164,6 +166,8 @@ class Mamba2(Mixer):
             'scale', nn.initializers.ones, (N, H), ('heads', 'head_dim'), 'float32'
         )
         normed_BTNH = _gated_norm(y_BTNH, gate_BTNH, scale_NH, K, parts.epsilon)
+        if real_BT is not None:  # without an epsilon zeros would be NaN
+            normed_BTNH = jnp.where(real_BT, normed_BTNH, 0)
         axes = ('heads', 'head_dim', 'embed')
         out_NHD = parts.parameter('output', 'output', (N, H, D), axes)
         out_BTD = project(normed_BTNH.reshape(B, T, -1), out_NHD.reshape(-1, D))

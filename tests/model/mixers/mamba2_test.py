@@ -14,6 +14,8 @@ import pytest
 from nope import sharding
 from nope.model import LayerKind, ModelConfig, apply
 from nope.model.blocks import Mixing
+from nope.model.cache import empty
+from nope.model.decoding import unstack
 from nope.model.mixers import MIXERS, Attention, Mamba2, from_section
 from nope.model.sequence import Sequence, of_tokens
 from nope.runtime.errors import FieldError
@@ -105,6 +107,14 @@ def test_a_state_goes_on_where_it_was_left() -> None:
     np.testing.assert_allclose(np.concatenate(pieces, axis=1), whole, atol=1e-5)
 
 
+def test_padding_without_an_epsilon_is_no_nan() -> None:
+    config = dataclasses.replace(HYBRID, norm_epsilon=0.0, layers=2, pattern=HYBRID.pattern[:2])
+    variables = tiny.variables(config)
+    cache = empty(config, jnp.full(2, 20.0), 20, jnp.asarray([0, 3], jnp.int32))
+    output = apply(config, unstack(config, variables), TOKENS, cache=cache)
+    assert np.isfinite(np.asarray(output.hidden)[1, 3:]).all()
+
+
 def test_lambda_and_entropy_are_of_layers_with_attention() -> None:
     assert (HYBRID.attending, HYBRID.attention_layers, HYBRID.rewinds) == ((1,), 1, False)
     assert HYBRID.heads_with_lam.shape == HYBRID.heads_without_position.shape == (1, 4)
@@ -170,6 +180,10 @@ def test_every_mixer_is_made_from_a_section() -> None:
     ({'kind': 'rwkv'}, "mixer.kind is 'rwkv'; accepted: attention, mamba2"),
     ({'kind': 'mamba2', 'heads': 4, 'head_dim': 6}, 'mixer.state is missing; Mamba2 needs it'),
     ({'kind': 'mamba2', 'heads': 4, 'head_dim': 6, 'state': 0}, 'mixer.state is 0; accepted: 1'),
+    (
+        {'kind': 'mamba2', 'heads': 4, 'head_dim': 6, 'state': 1, 'taps': 1},
+        'mixer.taps is 1; accepted: 2',
+    ),
     (
         {'kind': 'mamba2', 'heads': 4, 'head_dim': 6, 'state': 1, 'groups': 3},
         'mixer.groups is 3; heads, 4, must be a multiple',
