@@ -85,7 +85,7 @@ def test_config_builds_and_its_models_have_shapes(name, size):
     for model in models:
         count, lam = shapes_of(model)
         assert count == counts.parameters(model)
-        assert lam[:2] == (model.layers, model.heads)
+        assert lam[:2] == (model.attention_layers, model.heads)
         if size == 'paper' and name in CONFIGS:
             assert count == 1_100_048_384
 
