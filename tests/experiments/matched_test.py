@@ -13,7 +13,7 @@ from experiments.runs import RunSpec
 
 
 def built(size: str = 'quick', steps: int | None = None) -> Experiment:
-    config = matched.get_config(size)
+    config = matched.get_config(f'{size},rope')
     config.data.source = 'stdlib'
     if steps is not None:
         config.train.steps = steps
@@ -79,14 +79,12 @@ def test_each_multiplier_is_chosen_on_its_own_model() -> None:
         assert searched.init == model and searched.lam_start == grid
 
 
-def test_rope_can_be_left_out() -> None:
-    whole, part = (matched.get_config(asked) for asked in ('quick', 'quick,without_rope'))
+def test_rope_can_be_added() -> None:
+    whole, part = (matched.get_config(asked) for asked in ('quick,rope', 'quick'))
     left_out = {name for name in whole.runs if name.startswith('rope_')}
     assert len(left_out) == 6 and set(whole.runs) - set(part.runs) == left_out
-    assert (part.name, part.figure.kind) == ('matched_without_rope', whole.figure.kind)
+    assert (whole.name, part.name) == ('matched_rope', 'matched')
     assert plain(whole.runs.nope_512) == plain(part.runs.nope_512)
     assert not any('rope' in entry for entry in part.figure.widths + part.figure.tokens)
-    with pytest.raises(
-        ValueError, match=r"'alibi' is unknown; accepted: matched:quick,without_rope"
-    ):
+    with pytest.raises(ValueError, match=r"'alibi' is unknown; accepted: matched:quick,rope"):
         matched.get_config('quick,alibi')
