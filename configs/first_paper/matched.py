@@ -44,17 +44,17 @@ ROPE = 'rope'
 
 
 def get_config(asked: str = 'quick') -> ConfigDict:
-    size, _, more = asked.partition(',')
-    if more not in ('', ROPE):
-        raise ValueError(f'matched: {more!r} is unknown; accepted: matched:{size},{ROPE}')
+    size, _, beside = asked.partition(',')
+    if beside not in ('', ROPE):
+        raise ValueError(f'matched: {beside!r} is unknown; accepted: matched:{size},{ROPE}')
     config = base.experiment('matched', size)
     books.put(config)
-    if more:
-        config.name += f'_{more}'
-    by_width = [_add(config, f'{width}', width, None, bool(more)) for width in WIDTHS]
+    if beside:
+        config.name += f'_{beside}'
+    by_width = [_add(config, f'{width}', width, None, bool(beside)) for width in WIDTHS]
     steps = config.train.get_ref('steps')
     less, more = (
-        _add(config, f'{TOKENS_OF}_{name}', TOKENS_OF, count, bool(more))
+        _add(config, f'{TOKENS_OF}_{name}', TOKENS_OF, count, bool(beside))
         for name, count in {'quarter': steps // 4, 'fourfold': steps * 4}.items()
     )
     same = by_width[list(WIDTHS).index(TOKENS_OF)]
