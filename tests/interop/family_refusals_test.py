@@ -214,6 +214,7 @@ UNTRUNCATED = {'rope_type': 'yarn', 'factor': 4.0, 'truncate': False}
             ['hybrid_override_pattern has mixtures of experts in 2 of 5 layers', 'Nano 9B'],
         ),
         ('nemotron_h', {'hybrid_override_pattern': 'M-M'}, ["is 'M-M'", 'attention']),
+        ('nemotron_h', {'time_step_limit': [0.01, 0.1]}, ['time_step_limit', 'time_step_min']),
         ('nemotron_h', {'n_groups': 4}, ['n_groups is 4', '6']),
         ('nemotron_h', {'mamba_hidden_act': 'gelu'}, ['mamba_hidden_act', 'silu']),
         ('nemotron_h', {'attention_bias': True}, ['attention_bias is True']),

@@ -14,7 +14,6 @@ an MLP, with Granite's multipliers.
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -42,8 +41,7 @@ from nope.positions import NoPE, RoPE
 
 # Names of types here -> both that files have.
 _TYPES = {'mamba': ('mamba', 'linear_attention'), 'attention': ('attention', kinds.FULL)}
-_ROTATES, _LIMIT = 'position_embedding_type', 'time_step_limit'
-_INFINITE = {'__float__': 'Infinity'}  # as transformers 5 writes it
+_ROTATES = 'position_embedding_type'
 
 
 @dataclasses.dataclass(eq=False)
@@ -155,7 +153,7 @@ class GraniteHybrid(Granite):
         turned: dict[str, Any] = {} if longest is None else {'max_position_embeddings': longest}
         if isinstance(position, RoPE):
             turned = self._write_rope(config, position, longest)
-        most = _INFINITE if mamba.most_step is None else mamba.most_step
+        most = mamba_tensors.INFINITE if mamba.most_step is None else mamba.most_step
         bounded = mamba.least_step > 0 or mamba.most_step is not None
         return {
             **turned,
@@ -169,7 +167,7 @@ class GraniteHybrid(Granite):
             'mamba_expand': mamba.heads * mamba.head_dim // config.width,
             'mamba_conv_bias': mamba.convolution_bias,
             'mamba_proj_bias': mamba.bias,
-            **({_LIMIT: [mamba.least_step, most]} if bounded else {}),
+            **({mamba_tensors.LIMIT: [mamba.least_step, most]} if bounded else {}),
         }
 
 
@@ -185,7 +183,7 @@ def _read_mamba(fields: Fields, shape: Mapping[str, int]) -> Mamba2:
     groups = fields.integer('mamba_n_groups', heads, 1)
     if heads % groups:
         raise fields.wrong('mamba_n_groups', f'a divisor of mamba_n_heads, {heads}')
-    least, most = _read_limits(fields)
+    least, most = mamba_tensors.read_limits(fields)
     return Mamba2(
         heads=heads,
         head_dim=inner // heads,
@@ -197,20 +195,6 @@ def _read_mamba(fields: Fields, shape: Mapping[str, int]) -> Mamba2:
         least_step=least,
         most_step=most,
     )
-
-
-def _read_limits(fields: Fields) -> tuple[float, float | None]:
-    """Least and most steps; None for none above."""
-    if not fields.has(_LIMIT):
-        return 0.0, None
-    given = fields.values[_LIMIT]
-    pair = [math.inf if x == _INFINITE else x for x in given] if isinstance(given, list) else []
-    if len(pair) != 2 or not all(type(x) in (int, float) for x in pair):
-        raise fields.wrong(_LIMIT, 'two numbers, the least and the most')
-    least, most = map(float, pair)
-    if not 0 <= least < most or math.isinf(least):
-        raise fields.wrong(_LIMIT, '0 or more, and more')
-    return least, None if math.isinf(most) else most
 
 
 GRANITE_HYBRID = GraniteHybrid(

@@ -1,4 +1,4 @@
-"""The tensors of a Mamba-2 layer, and the keys of a config.json by which its sizes go.
+"""The tensors of a Mamba-2 layer, and the bounds of its steps in a config.json.
 
 in_proj.{weight,bias}        rows of gate, x, b, c and step, in this order
 conv1d.{weight,bias}         of x, b and c
@@ -9,11 +9,17 @@ out_proj.{weight,bias}
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from nope.interop.families.templates import LayerTensor
+from nope.interop.fields import Fields
 from nope.interop.mapping import SAME, Layout, fused, part_vectors, parts_in, parts_out, taps
 from nope.model.mixers import Mamba2
+
+LIMIT = 'time_step_limit'
+INFINITE = {'__float__': 'Infinity'}  # as transformers 5 writes it
 
 
 def tensors(prefix: str, mixer: Mamba2, width: int) -> list[LayerTensor]:
@@ -54,6 +60,20 @@ def tensors(prefix: str, mixer: Mamba2, width: int) -> list[LayerTensor]:
         found.append(joined('in_proj.bias', projected, '_bias', vectors(projected)))
         found.append(one('out_proj.bias', 'output_bias', (width,)))
     return found
+
+
+def read_limits(fields: Fields) -> tuple[float, float | None]:
+    """Least and most steps; None for none above."""
+    if not fields.has(LIMIT):
+        return 0.0, None
+    given = fields.values[LIMIT]
+    pair = [math.inf if x == INFINITE else x for x in given] if isinstance(given, list) else []
+    if len(pair) != 2 or not all(type(x) in (int, float) for x in pair):
+        raise fields.wrong(LIMIT, 'two numbers, the least and the most')
+    least, most = map(float, pair)
+    if not 0 <= least < most or math.isinf(least):
+        raise fields.wrong(LIMIT, '0 or more, and more')
+    return least, None if math.isinf(most) else most
 
 
 def _path(ours: str) -> tuple[str, ...]:

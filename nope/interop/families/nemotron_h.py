@@ -166,6 +166,8 @@ def _types(fields: Fields) -> list[str]:
 
 
 def _read_mamba(fields: Fields) -> Mamba2:
+    if mamba_tensors.read_limits(fields) != (0.0, None):
+        raise fields.wrong(mamba_tensors.LIMIT, '[0, Infinity]; stock bounds by time_step_min')
     fields.only('mamba_hidden_act', 'silu', why='the convolution ends in it here')
     heads = fields.integer('mamba_num_heads', MAX_WIDTH, 128)
     groups = fields.integer('n_groups', heads, 8)
