@@ -14,6 +14,3 @@ class Attention(Mixer):
 
     name: ClassVar[str] = 'attention'
     attends: ClassVar[bool] = True
-
-    def describe(self) -> str:
-        return 'attention'

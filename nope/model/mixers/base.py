@@ -46,7 +46,7 @@ class Mixer:
         raise NotImplementedError
 
     def empty(self, rows: int, dtype: str) -> Any:
-        """What it knows of no tokens: named arrays of that many rows, `mix`'s state."""
+        """Initial recurrent state of that many rows, named arrays, as `mix` takes it."""
         raise NotImplementedError
 
     def mix(

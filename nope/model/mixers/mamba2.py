@@ -116,36 +116,14 @@ class Mamba2(Mixer):
                 out_BTNH += parts.parameter(f'{name}_bias', zeros, shape[1:], axes[1:])
             return out_BTNH
 
-        def convolved(name: str, z_BTNH: jax.Array, before_BSNH: jax.Array, axis: str):
-            """(silu of the convolution, the last tokens in front of it)."""
-            if real_BT is not None:
-                z_BTNH = jnp.where(real_BT, z_BTNH, 0)
-            shape, axes = (self.taps, *z_BTNH.shape[2:]), ('positions', axis, 'head_dim')
-            weight_WNH = parts.parameter(f'{name}_taps', _taps, shape, axes)
-            y_BTC = causal_convolution(
-                z_BTNH.reshape(B, T, -1),
-                weight_WNH.reshape(self.taps, -1),
-                segments_BT=segments_BT,
-                before_BSC=before_BSNH.reshape(B, self.taps - 1, -1),
-            )
-            y_BTNH = y_BTC.reshape(z_BTNH.shape)
-            if self.convolution_bias:
-                y_BTNH += parts.parameter(
-                    f'{name}_taps_bias', nn.initializers.zeros, shape[1:], axes[1:]
-                )
-            y_BTNH = nn.silu(y_BTNH)
-            if real_BT is not None:
-                y_BTNH = jnp.where(real_BT, y_BTNH, 0)
-            last_BSNH = jnp.concatenate([before_BSNH, z_BTNH], axis=1)[:, T:]
-            return y_BTNH, last_BSNH
+        def convolved(name: str, heads: int, size: int, axis: str, before_BSNH: jax.Array):
+            z_BTNH = projected(name, heads, size, axis)
+            return self._convolved(parts, name, axis, z_BTNH, before_BSNH, segments_BT, real_BT)
 
-        of_heads, of_groups = ('x', N, H, 'heads'), [(name, K, E, 'kv_heads') for name in 'bc']
         gate_BTNH = projected('gate', N, H, 'heads')
-        x_BTNH, x_BSNH = convolved('x', projected(*of_heads), before.x_BSNH, 'heads')
-        (b_BTKE, b_BSKE), (c_BTKE, c_BSKE) = (
-            convolved(sizes[0], projected(*sizes), earlier, 'kv_heads')
-            for sizes, earlier in zip(of_groups, (before.b_BSKE, before.c_BSKE), strict=True)
-        )
+        x_BTNH, x_BSNH = convolved('x', N, H, 'heads', before.x_BSNH)
+        b_BTKE, b_BSKE = convolved('b', K, E, 'kv_heads', before.b_BSKE)
+        c_BTKE, c_BSKE = convolved('c', K, E, 'kv_heads', before.c_BSKE)
 
         def of_head(name: str, init: Callable[..., jax.Array]) -> jax.Array:
             return parts.parameter(name, init, (N,), ('heads',), 'float32')
@@ -174,6 +152,37 @@ class Mamba2(Mixer):
         if self.bias:
             out_BTD += parts.parameter('output_bias', nn.initializers.zeros, (D,), ('norm',))
         return out_BTD, Mamba2State(scan_BNHE, x_BSNH, b_BSKE, c_BSKE)
+
+    def _convolved(
+        self,
+        parts: Parts,
+        name: str,
+        axis: str,
+        z_BTNH: jax.Array,
+        before_BSNH: jax.Array,
+        segments_BT: jax.Array | None,
+        real_BT: jax.Array | None,
+    ) -> tuple[jax.Array, jax.Array]:
+        """silu of the convolution, and its last S inputs. real_BT [B, T, 1, 1]: no padding."""
+        if real_BT is not None:
+            z_BTNH = jnp.where(real_BT, z_BTNH, 0)
+        (B, T), shape = z_BTNH.shape[:2], (self.taps, *z_BTNH.shape[2:])
+        axes = ('positions', axis, 'head_dim')
+        weight_WNH = parts.parameter(f'{name}_taps', _taps, shape, axes)
+        y_BTC = causal_convolution(
+            z_BTNH.reshape(B, T, -1),
+            weight_WNH.reshape(self.taps, -1),
+            segments_BT=segments_BT,
+            before_BSC=before_BSNH.reshape(B, self.taps - 1, -1),
+        )
+        y_BTNH = y_BTC.reshape(z_BTNH.shape)
+        if self.convolution_bias:
+            zeros = nn.initializers.zeros
+            y_BTNH += parts.parameter(f'{name}_taps_bias', zeros, shape[1:], axes[1:])
+        y_BTNH = nn.silu(y_BTNH)
+        if real_BT is not None:
+            y_BTNH = jnp.where(real_BT, y_BTNH, 0)
+        return y_BTNH, jnp.concatenate([before_BSNH, z_BTNH], axis=1)[:, T:]
 
     def describe(self) -> str:
         return f'Mamba-2, {self.heads} heads of {self.head_dim} with states of {self.state}'
