@@ -297,7 +297,7 @@ class LawSpec(ChangedSpec):
 
 @dataclasses.dataclass(frozen=True)
 class TemperatureSpec(ChangedSpec):
-    """A model at another softmax temperature without weights (`nope.model.temperature`)."""
+    """A model at another softmax temperature, one without weights."""
 
     temperature: str
 

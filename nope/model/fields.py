@@ -35,7 +35,7 @@ class ModelFields:
         those without position encoding ('nope'; in the others it is 1).
     norm, norm_bias: 'rms' (RMSNorm), 'layer' (LayerNorm), the latter with or without a bias, or
         'none', no norms before layers' parts and the head (`nope.theorems`).
-    block: where the norms of a layer stand, and what its parts read (`nope.model.transformer`):
+    block: where the norms of a layer stand, and what its parts read (`nope.model.blocks`):
         'pre', each part its own norm of the sum so far; 'parallel', both parts one norm of the
         layer's input (Command R); 'post', each part the sum so far itself, and a norm takes what
         it adds (OLMo 2); 'both', norms at either end of each part (Gemma).
@@ -53,15 +53,15 @@ class ModelFields:
     value_norm: every value head divided by the root of its mean square (Gemma 4).
     qkv_bias, output_bias, mlp_bias: of the projections.
     mlp, activation: 'gated', down(act(gate(x)) * up(x)), or 'plain', down(act(up(x))).
-    sinks: a learned logit for each head and layer in every softmax (`nope.model.sinks`); not beside
-        forget gates.
+    sinks: a learned logit for each head and layer in every softmax, not beside forget gates
+        (`nope.model.attention.sinks`).
     output_gate: what multiplies each head's output: nothing ('none'), or sigmoid(x W) with x what
         queries are projected from, a number for each head ('head') or for each of its dimensions
         ('element') (Qiu et al., 2025, arXiv 2505.06708).
     temperature: what multiplies 1 / sqrt(H) next to lambda, of every query and in the heads that
         `lam_layers` names: nothing ('none'), a learned function of the query's token and position
         ('adaptive'), or one of the entropy of its attention without it ('entropy')
-        (`nope.model.temperature`).
+        (`nope.model.attention.temperature`).
     weights: rule of the attention weights: 'softmax', or one that holds a T x S array for each
         head, 'entmax' (alpha = 1.5) or 'stick_breaking' (`nope.attention.dense`).
     tied_head: the embedding matrix is the vocabulary projection too.

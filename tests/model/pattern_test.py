@@ -14,9 +14,9 @@ import pytest
 from nope import losses
 from nope.attention import Mask
 from nope.model import LayerKind, ModelConfig, ModelOutput, apply
-from nope.model.attention import Sequence
 from nope.model.blocks import Block
 from nope.model.layers import Norm
+from nope.model.sequence import Sequence
 from nope.model.shape import AskedStats
 from nope.positions import Alibi, NoPE, Position, RoPE, T5Bias
 from nope.variables import Variables, lam_of, with_lam

@@ -6,12 +6,11 @@ import jax
 import jax.numpy as jnp
 
 from nope.attention import AttentionOutput
-from nope.model.shape import AttentionShape
+from nope.model.attention.by_head import Attended
+from nope.model.shape import AttentionShape, ChosenRows
 
 
-def add_sinks(
-    output: AttentionOutput, shape: AttentionShape | None, sinks_N: jax.Array
-) -> tuple[AttentionOutput, AttentionShape | None]:
+def add_sinks(seen: Attended, sinks_N: jax.Array, rows: ChosenRows | None = None) -> Attended:
     """Attention whose head n may put weight on a sink of logit s_n, from the attention without.
 
     With lse' = ln(e^lse + e^s), the keys keep the share w = e^(lse - lse') of the weight. Outputs
@@ -21,8 +20,9 @@ def add_sinks(
     put all weight on the sink: output and entropy are 0. Lambda multiplies the logits of keys, not
     the sink's, and the largest logit is the largest of a key.
 
-    sinks_N: float32, [N].
+    sinks_N: float32, [N]. rows: those whose weights `seen` has, if it has any.
     """
+    output, shape, weights_BNRS = seen
     seen_BNT = output.lse > -jnp.inf
     above_BNT = jnp.where(seen_BNT, output.lse, 0.0) - sinks_N[:, None]
     kept_BNT = jnp.where(seen_BNT, jax.nn.sigmoid(above_BNT), 0.0)
@@ -34,7 +34,10 @@ def add_sinks(
         of_sink_BNT = (1 - kept_BNT) * jax.nn.softplus(above_BNT)
         entropy_BNT = jnp.where(seen_BNT, of_keys_BNT + of_sink_BNT, 0.0)
     out_BTNH = output.out.astype(jnp.float32) * kept_BNT.swapaxes(1, 2)[..., None]
+    out_BTNH = out_BTNH.astype(output.out.dtype)
     if shape is not None:
         shape = AttentionShape(*(kept_BNT * part for part in shape))
-    out_BTNH = out_BTNH.astype(output.out.dtype)
-    return AttentionOutput(out_BTNH, lse_BNT, entropy_BNT, output.max_logit), shape
+    if rows is not None and weights_BNRS is not None:
+        weights_BNRS *= jnp.take(kept_BNT, rows.queries_R, axis=2)[..., None]
+    output = AttentionOutput(out_BTNH, lse_BNT, entropy_BNT, output.max_logit)
+    return Attended(output, shape, weights_BNRS)

@@ -1,4 +1,4 @@
-"""Learned softmax temperature of every query."""
+"""Softmax temperature of every query: learned, or from the entropy of its attention."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from nope.model import lam
 from nope.model.config import ModelConfig
 from nope.model.init import initializer
+from nope.model.kinds import LayerKind
 from nope.model.parameters import parameter, project
 
 
@@ -46,3 +47,10 @@ class AdaptiveTemperature(nn.Module):
         return project(x_BTD, weight_DN) + parameter(
             self, f'{name}_bias', start, shape[1:], axes[1:]
         )
+
+
+def entropy_temperature(config: ModelConfig, kind: LayerKind, entropy_BNT: jax.Array) -> jax.Array:
+    """Multipliers of `lam.entropy_multipliers` where lambda acts and 1 elsewhere, float32
+    [B, T, N], from the entropy of the attention without them."""
+    acts_N = jnp.asarray(config.scaled_heads(kind))
+    return jnp.where(acts_N, lam.entropy_multipliers(entropy_BNT), 1.0)

@@ -61,7 +61,7 @@ def attend_by_kind(
 
     q_BTNH, k_BSKH: with positions, the queries scaled. mask: without the layer's window. table: the
     position encoding's learned array, if it has one. forgotten_BSN: the sums of the logarithms of
-    the model's forget gates up to every key, float32 (`nope.model.gates`).
+    the model's forget gates up to every key, float32 (`forget_gates.py`).
 
     The largest logits of gated heads are those of q_i . k_j + c_i - c_j, with c the sums.
     """

@@ -11,9 +11,9 @@ import pytest
 
 from nope.attention import Mask, attention
 from nope.model import LayerKind
+from nope.model.attention.by_head import Way, attend_by_kind
+from nope.model.attention.forget_gates import forgotten
 from nope.model.cache import LayerCache
-from nope.model.gates import forgotten
-from nope.model.heads import Way, attend_by_kind
 from nope.positions import ForgetGate, Split
 from tests import tiny
 from tests.model.programs import T, loss_and_gradients, run

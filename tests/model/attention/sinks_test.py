@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from nope.attention import Mask, attention
+from nope.model.attention.by_head import Attended
+from nope.model.attention.sinks import add_sinks
 from nope.model.shape import AttentionShape
-from nope.model.sinks import add_sinks
 from tests import tiny
 from tests.model.programs import T, influence, run
 from tests.positions.cases import normal
@@ -38,7 +39,7 @@ def test_a_sink_is_a_column_of_the_softmax_without_a_value() -> None:
     ids_S = np.ones(S, np.int32)
     mask = Mask(True, *(jnp.asarray(np.stack([ids] * B)) for ids in (ids_T, ids_S)))
     output = attention(q, k, v, mask=mask, entropy=True, implementation='reference')
-    found, _ = add_sinks(output, None, jnp.asarray(SINKS_N))
+    found = add_sinks(Attended(output), jnp.asarray(SINKS_N)).output
     seen_TS = np.tril(np.ones((S, S), bool)) & (ids_T[:, None] == ids_S)
     for array, wanted in zip(found[:3], with_column(SINKS_N, q, k, v, seen_TS), strict=True):
         np.testing.assert_allclose(array, wanted, rtol=2e-5, atol=2e-6)
@@ -52,7 +53,7 @@ def test_the_gradient_of_a_sink_is_the_slope_and_finite_in_rows_without_keys() -
 
     def total(sinks_N: jax.Array, q: jax.Array) -> jax.Array:
         output = attention(q, k, v, mask=mask, entropy=True, implementation='reference')
-        found, _ = add_sinks(output, None, sinks_N)
+        found = add_sinks(Attended(output), sinks_N).output
         assert found.entropy is not None
         return jnp.sum(found.out * v) + jnp.sum(found.entropy)
 
@@ -69,7 +70,8 @@ def test_weights_on_keys_keep_the_share_that_the_sink_leaves() -> None:
     output = attention(q, k, v, entropy=True, implementation='reference')
     last_1 = output.lse[0, :, -1]
     ones_BNT = jnp.ones_like(output.lse)
-    _, shape = add_sinks(output, AttentionShape(ones_BNT, ones_BNT, ones_BNT), last_1)
+    ones = AttentionShape(ones_BNT, ones_BNT, ones_BNT)
+    shape = add_sinks(Attended(output, ones), last_1).shape
     assert shape is not None
     for part in shape:
         np.testing.assert_allclose(part[0, 0, -1], 0.5, rtol=1e-6)
