@@ -196,7 +196,7 @@ class LayersApart(nn.Module):
 
 def _rematerialised(config: ModelConfig, *, prevent_cse: bool) -> type[nn.Module]:
     """`Block`, rematerialised as the config says."""
-    if config.remat in ('none', 'elementwise'):  # that is the parts' own
+    if config.remat in ('none', 'elementwise', 'fit'):  # that is the parts' own
         return Block
     kind = 3  # of `__call__`, the module itself counted: an int where layers are apart
     static = (kind,) if config.apart else ()

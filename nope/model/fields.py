@@ -83,7 +83,8 @@ class ModelFields:
         everything but the matrix products ('dots'), whole layers ('full'), or whole layers with
         what goes into each kept in the host's memory ('offload'). XLA's CPU backend recomputes in
         a loop over layers only (`unroll`), and there a search of lambda always has 'elementwise' in
-        place of 'none'.
+        place of 'none'. 'fit' is in training the first of these but 'offload' that fits a device
+        (`nope.training.recomputation`).
     attention: name of the attention implementation; None lets `nope.attention` choose.
     unroll: layers per iteration of the scan over layers; None for all of them, no loop.
     causal: whether a token sees no later ones. False makes an encoder, in which every token sees

@@ -69,7 +69,7 @@ def make_step(config: ModelConfig, optimizer: optim.OptimizerConfig) -> Step:
     the loss and the gradients. seed: uint32 scalar if the step drops (`drops`). Its masks follow
     the seed, the number of the step and the number of a row in the whole batch.
     """
-    if optimizer.trains == 'lam' and config.unroll is not None and config.remat == 'none':
+    if optimizer.trains == 'lam' and config.unroll is not None and config.remat in ('none', 'fit'):
         # No gradient of a weight needs norms and the MLP's gate: a search, a loop over layers of
         # which nothing else is recomputed, recomputes them. They would hold a third of its memory.
         config = dataclasses.replace(config, remat='elementwise')

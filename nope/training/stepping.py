@@ -15,7 +15,8 @@ from jax.sharding import Mesh
 from nope import sharding
 from nope.data.batch import Batch
 from nope.model import ModelConfig, apply
-from nope.training import optim
+from nope.runtime import hardware
+from nope.training import optim, recomputation
 from nope.training.config import Compute, Earlier, TrainConfig
 from nope.training.state import TrainState
 from nope.training.step import Metrics, drops, make_step
@@ -93,13 +94,22 @@ def step_on(
 ) -> Callable[[TrainState, Variables, Batch], tuple[TrainState, Metrics]]:
     """One step, from this process's rows of its batch; the state that it is given is used up, the
     frozen variables are not. seed: of dropout."""
-    compiled = jitted_step(model, config.optimizer, state)
     seeds = (np.uint32(seed),) if drops(model, config.optimizer) else ()
+    chosen: dict[int, Any] = {}  # by the length of rows
 
     def take_step(state: TrainState, frozen: Variables, batch: Batch) -> tuple[TrainState, Metrics]:
         placed = _placed(config, compute, mesh, batch)
+        arguments, length = (state, frozen, placed, *seeds), placed.tokens.shape[-1]
+
+        def lowered(model: ModelConfig) -> jax.stages.Lowered:
+            return jitted_step(model, config.optimizer, state).lower(*arguments)
+
         with sharding.use(mesh):
-            return compiled(state, frozen, placed, *seeds)
+            if length not in chosen:
+                capacity = hardware.memory_of(mesh.local_devices[0])
+                fitted = recomputation.fitting(model, lowered, capacity)
+                chosen[length] = jitted_step(fitted, config.optimizer, state)
+            return chosen[length](*arguments)
 
     return take_step
 

@@ -19,6 +19,7 @@ a real mesh. No file of the user is read: shapes alone matter. One JSON line a p
     parameters_gib, optimizer_gib   per device, as are all sizes
     temporary_gib, total_gib        what the program needs besides its arguments, and in all
     fits                            whether `total_gib` is below nine tenths of what the device has
+    remat                           what was chosen where the config's is 'fit'
     largest                         where it does not: the largest array that the program makes, or
                                     where it does not compile of what stays on the device
     tflops                          matrix products a device computes, recomputed ones again
@@ -53,7 +54,9 @@ from experiments.ahead import programs
 from experiments.build import Experiment
 from experiments.programs import Program, Step
 from nope import sharding
+from nope.model import ModelConfig
 from nope.runtime import hardware, progress, targets
+from nope.training import recomputation
 from tools.bench import aot_programs, aot_record, flops
 from tools.bench.hlo import CompiledText
 
@@ -114,6 +117,20 @@ def analyse(program: Program, mesh: Mesh) -> dict[str, Any]:
         ),
     }
     return found if fits else found | {'largest': text.largest()}
+
+
+def fitted(step: Step, mesh: Mesh) -> Step:
+    """The step with the least recomputation that fits, as a training chooses it."""
+    device = hardware.known(mesh.devices.flat[0].device_kind)
+    if device is None:
+        return step
+
+    def lowered(model: ModelConfig) -> jax.stages.Lowered:
+        with sharding.use(mesh, step.rules):
+            return dataclasses.replace(step, model=model).trace(mesh).lower()
+
+    capacity = hardware.USABLE * device.memory
+    return dataclasses.replace(step, model=recomputation.fitting(step.model, lowered, capacity))
 
 
 def computed(program: Program) -> float:
@@ -225,6 +242,9 @@ def line(program: Program, mesh: Mesh, config: str) -> dict[str, Any]:
     }
     found |= {f'{name}_gib': size for name, size in held.items()}
     try:
+        if isinstance(program, Step) and program.model.remat == 'fit':
+            program = fitted(program, mesh)
+            found |= {'remat': program.model.remat}
         return found | analyse(program, mesh)
     except Exception as error:  # the compiler's own message is the result
         largest = max(held, key=lambda name: held[name])

@@ -376,6 +376,21 @@ def test_a_line_says_what_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found['fits'] and found['capacity_gib'] == 72  # the rest is the runtime's
 
 
+def test_a_line_says_how_much_a_step_that_fits_computes_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = step(64, 8, model=tiny.model(layers=4, mlp_width=512, unroll=1, remat='fit'))
+    mesh = make_mesh(MeshConfig(), jax.devices()[:1])
+    sheet = aot.hardware.DEVICES['H100']
+    for memory, chosen in ((sheet.memory, 'none'), (1.0, 'full')):
+        device = dataclasses.replace(sheet, memory=memory)
+        monkeypatch.setattr(aot.hardware, 'known', lambda kind, device=device: device)
+        found = aot.line(asked, mesh, 'one')
+        named = dataclasses.replace(asked, model=dataclasses.replace(asked.model, remat=chosen))
+        assert found['remat'] == chosen and found['fits'] == (chosen == 'none')
+        assert found['temporary_gib'] == aot.analyse(named, mesh)['temporary_gib'] > 0
+
+
 def test_meshes_are_read() -> None:
     assert aot._sizes('fsdp=8,context=2') == {'fsdp': 8, 'context': 2}
 
