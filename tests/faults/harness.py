@@ -25,12 +25,16 @@ class Ended(NamedTuple):
     errors: str
 
 
-def start(folder: pathlib.Path, mesh: str = '', devices: int = 1) -> subprocess.Popen:
-    environment = {
-        **os.environ,
-        'JAX_PLATFORMS': 'cpu',
-        'XLA_FLAGS': f'--xla_force_host_platform_device_count={devices}',
-    }
+def start(
+    folder: pathlib.Path,
+    mesh: str = '',
+    devices: int = 1,
+    platforms: str = 'cpu',
+    flags: str = '',
+) -> subprocess.Popen:
+    """devices: of a CPU. platforms, flags: of JAX and XLA."""
+    flags = f'{flags} --xla_force_host_platform_device_count={devices}'
+    environment = {**os.environ, 'JAX_PLATFORMS': platforms, 'XLA_FLAGS': flags.strip()}
     return subprocess.Popen(
         [sys.executable, '-m', 'tests.faults.worker', str(folder), mesh],
         cwd=ROOT,

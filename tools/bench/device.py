@@ -10,13 +10,14 @@ Needs JAX and the other dependencies of `nope`. The stage `right` also needs pyt
 with pytest-xdist it runs several tests at once. A stage takes at most nine minutes:
 
 right   versions and ceilings (a matrix product, a copy); every backend run 50 times in memory full
-        of NaN, bit by bit; every backend against the definition in float64 on all cases
+        of NaN, bit by bit; every backend against the definition in float64 on all cases; a
+        training that is stopped and killed, bit by bit
 fast    six shapes of a 1.1B model's layer, forward and backward, with and without entropy: cuDNN or
         splash attention and our kernels, JAX's own Hopper kernel as their control; then block
         sizes, whose table goes into FOLDER
-model   the 1.1B model by backend: training, search and evaluation, the entropy to 131,072 tokens,
-        greedy decoding; training and evaluation in PyTorch where it is installed; import and export
-        of a checkpoint of that size
+model   the 1.1B model by backend: training, greedy decoding, evaluation, search, the entropy to
+        131,072 tokens; the same in PyTorch where it is installed; import and export of a
+        checkpoint of that size; training with all layers recomputed, and bit by bit
 why     on a GPU: the time of each kernel, NVIDIA's sanitizer on a small call, Nsight Compute's
         account of the Hopper kernels; the last two where they are installed
 
@@ -61,19 +62,24 @@ PEER, CHOSEN, CONTROL = 'pytorch', 'chosen', 'jax_hopper'
 ABSENT = 'not run, not installed:'
 # Work, length, batch and by whom, the most wanted first.
 MODEL_WORK = (
-    ('step', 2048, 16, ('library', 'mosaic_gpu', 'pallas_gpu', 'pallas_tpu', PEER)),
+    ('step', 2048, 16, ('library', 'mosaic_gpu', 'pallas_tpu', PEER)),
+    ('greedy', 2048, 1, (CHOSEN, PEER)),
+    ('greedy', 2048, 8, (CHOSEN, PEER)),
+    ('greedy', 32768, 1, (CHOSEN,)),
+    ('greedy', 2048, 64, (CHOSEN,)),
+    ('loss', 16384, 4, ('library', PEER)),
     ('entropy', 16384, 4, ('mosaic_gpu', 'pallas_gpu', 'pallas_tpu', 'chunked')),
-    ('entropy', 4096, 1, (PEER,)),
-    ('entropy', 131072, 1, ('mosaic_gpu', 'pallas_gpu', 'pallas_tpu')),
     ('search', 32768, 1, ('library', 'mosaic_gpu', 'pallas_tpu')),
-    ('greedy', 2048, 16, (CHOSEN,)),
-    ('loss', 16384, 4, ('library',)),
-    ('greedy', 2048, 1, (CHOSEN,)),
+    ('entropy', 131072, 1, ('mosaic_gpu', 'pallas_tpu')),
+    ('greedy', 16384, 8, (CHOSEN,)),
+    ('greedy', 32768, 8, (CHOSEN,)),
+    ('loss', 4096, 8, ('library', PEER)),
 )
 BENCH = ('-m', 'tools.bench')
 IMPORT = (*BENCH, 'interop')
 REPEATABLE = '--xla_gpu_exclude_nondeterministic_ops=true'
 DEVICE_TEST = 'tests/attention/device_test.py'
+RESUME_TEST = 'tests/faults/device_test.py'
 SANITIZED = ('--error-exitcode', '1', '--kernel-name', 'kernel_substring=attention')
 NSIGHT = (
     'ncu', '--clock-control', 'none', '-k', 'regex:attention', '--launch-count', '3', '--page',
@@ -131,6 +137,9 @@ def _right(backends: Sequence[str], dry: bool) -> Iterator[Command]:
         chosen = f'agrees and {backend}{some}'
         seconds = 250 if backend == 'chunked' else 150
         yield Command(f'agrees_{backend}', (*tests, *together, '-k', chosen), seconds)
+    stopped = ('-m', 'pytest', '-m', 'device', '-v', '--tb=short', RESUME_TEST)
+    flags = REPEATABLE if 'mosaic_gpu' in backends else ''
+    yield Command('resumes', stopped, 150, flags=flags)
 
 
 def _fast(backends: Sequence[str], dry: bool) -> Iterator[Command]:
@@ -173,10 +182,14 @@ def _models(backends: Sequence[str], dry: bool) -> Iterator[Command]:
         for backend in wanted:
             if backend in there:
                 words = _model((work,), length, batch, backend, dry)
-                yield Command(f'{work}_{length}_{batch}_{backend}', words, 110)
+                # PyTorch compiles for about a minute.
+                seconds = 180 if backend == PEER else 110
+                yield Command(f'{work}_{length}_{batch}_{backend}', words, seconds)
     yield Command('import', IMPORT, 150)
-    if 'mosaic_gpu' in backends:  # what it costs that a resumed training repeats bit by bit
+    if 'mosaic_gpu' in backends:
         words = _model(('step',), 2048, 16, 'library', dry)
+        # What it saves to recompute nothing, and costs that a resumed training repeats bit by bit.
+        yield Command('step_2048_library_full', (*words, '--remat', 'full'), 110)
         yield Command('step_2048_library_repeatable', words, 110, flags=REPEATABLE)
 
 

@@ -3,6 +3,7 @@
     python -m tools.bench model --work=step --length=2048 --batch=16 --attention=library
     python -m tools.bench model --work=entropy --length=131072 --batch=1 [--seconds=20]
     python -m tools.bench model --work=greedy --length=2048 --batch=16
+    python -m tools.bench model --work=step --length=2048 --batch=16 --remat=full
     python -m tools.bench model --work=step --length=2048 --batch=16 --peer
     python -m tools.bench model --work=step --small      # the same program of a small model
 
@@ -14,7 +15,8 @@ memory bandwidth.
 
 A process measures one kind of work, so that a failure for lack of memory leaves the others alone.
 Only with --small may it measure several. --peer measures PyTorch and Hugging Face's Llama on the
-same device, in bfloat16 by autocast. It needs torch and transformers in this interpreter.
+same device, on a GPU with torch.compile: in bfloat16 by autocast, decoding in bfloat16 whole. It
+needs torch and transformers in this interpreter.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ from nope.evals import batching
 from nope.evals.generation import Generator, Options
 from nope.model import ModelConfig, counts
 from nope.runtime import hardware
+from nope.training.recomputation import LEAST_FIRST
 from nope.variables import fresh_variables
 from tools.bench import harness
 from tools.bench.shapes import LARGE, QUICK
@@ -43,12 +46,15 @@ from tools.bench.train import (
     LOSS,
     LOSS_AND_ENTROPY,
     Runnable,
+    Work,
     Workload,
     start_peer,
 )
 
 WORKS = {'step': FULL_STEP, 'search': HEAD_SCALE, 'loss': LOSS, 'entropy': LOSS_AND_ENTROPY}
 GREEDY = 'greedy'
+DECODE = Work(GREEDY, 'decode')
+REMAT = (*LEAST_FIRST, 'fit')
 NEW_TOKENS, NEW_TOKENS_SMALL = 128, 16
 
 
@@ -65,6 +71,7 @@ def measure(case: Workload, name: str, seconds: float) -> None:
             'attention': case.model.attention or 'chosen',
             'seconds': taken,
             'tokens_per_second': case.tokens / taken,
+            **({'remat': program.model.remat} if WORKS[name].kind != 'evaluate' else {}),
             'compile_seconds': program.compile_seconds,
             'temp_gib': None if program.temp_mib is None else program.temp_mib / 1024,
             'mfu': rate / hardware.peak_flops() / jax.device_count(),
@@ -119,6 +126,25 @@ def measure_decoding(case: Workload, seconds: float, new_tokens: int) -> None:
     )
 
 
+def measure_peer_decoding(case: Workload, seconds: float, new_tokens: int) -> None:
+    """PyTorch's, in two processes of its own, as `measure_decoding`."""
+    on = 'cuda' if jax.default_backend() == 'gpu' else 'cpu'
+    start = functools.partial(start_peer, sys.executable, case, DECODE, on, case.model.dtype)
+    peers = {'first': start(1), 'all': start(1 + new_tokens)}
+    taken = harness.interleaved({name: x.seconds for name, x in peers.items()}, seconds)
+    for peer in peers.values():
+        peer.close()
+    read = bytes_per_step(case.model, case.batch, case.length + new_tokens // 2)
+    harness.emit(
+        {
+            **facts(case, GREEDY),
+            'attention': peers['all'].versions,
+            'new_tokens': new_tokens,
+            **figures(taken, case.batch, new_tokens, read),
+        }
+    )
+
+
 def figures(
     taken: Mapping[str, float], rows: int, new_tokens: int, read: float
 ) -> dict[str, float | None]:
@@ -160,6 +186,7 @@ def main() -> None:
     parser.add_argument('--length', type=int, default=2048)
     parser.add_argument('--batch', type=int, default=1)
     parser.add_argument('--attention', choices=BACKENDS, help='default: what nope chooses')
+    parser.add_argument('--remat', choices=REMAT, default='fit', help='of training and search')
     parser.add_argument('--seconds', type=float, default=20.0)
     parser.add_argument('--small', action='store_true', help='a model of 228 thousand parameters')
     parser.add_argument('--peer', action='store_true', help='PyTorch instead')
@@ -167,16 +194,15 @@ def main() -> None:
     for name in ('length', 'batch'):
         if getattr(options, name) < 1:
             parser.error(f'--{name} is {getattr(options, name)}; accepted: 1 and more')
-    if options.peer and GREEDY in options.work:
-        parser.error(f'--work {GREEDY} has no --peer; tools.bench evals has one on a CPU')
     if len(options.work) > 1 and not options.small:
         parser.error(f'--work is given {len(options.work)} times; accepted: once, or with --small')
     model = QUICK if options.small else LARGE
-    model = dataclasses.replace(model, attention=options.attention)
+    model = dataclasses.replace(model, attention=options.attention, remat=options.remat)
     for name in options.work:
         case = Workload('1.1b', model, options.length, options.batch)
         if name == GREEDY:
             new_tokens = NEW_TOKENS_SMALL if options.small else NEW_TOKENS
-            measure_decoding(case, options.seconds, new_tokens)
+            decoding = measure_peer_decoding if options.peer else measure_decoding
+            decoding(case, options.seconds, new_tokens)
         else:
             (measure_peer if options.peer else measure)(case, name, options.seconds)

@@ -7,8 +7,11 @@ Hugging Face's Llama on random tokens:
     pretrain: AdamW, clipping. head_scale: frozen model, one trained scalar per head multiplied
         into q. evaluate: loss by position, and with `entropy` the entropy of every attention row,
         from the weights of eager attention.
+    decode: greedy, `new_tokens` after prompts of random tokens, with a static cache; on a GPU with
+        weights in `dtype` and a compiled step, as `transformers` does by itself.
     on, dtype: the device ('cpu', 'cuda'), and what autocast computes in ('float32': no autocast).
-    remat: whether layers are computed again in the backward pass.
+    remat: whether layers are computed again in the backward pass. compiled: whether loss and
+        gradients without the entropy go through torch.compile.
 
 Kinds of evaluations, in `transformers`, of 'model', a Hugging Face directory, on 'inputs', a JSON
 file with 'rows' of token ids:
@@ -76,7 +79,7 @@ def llama(case: Asked, attention: str) -> LlamaForCausalLM:
         num_attention_heads=shape['heads'],
         num_key_value_heads=shape['kv_heads'],
         vocab_size=shape['vocab_size'],
-        max_position_embeddings=case['length'],
+        max_position_embeddings=case['length'] + case['new_tokens'],
         rms_norm_eps=1e-5,
         tie_word_embeddings=False,
         use_cache=False,
@@ -102,10 +105,11 @@ def pretrain(case: Asked, blocks: torch.Tensor) -> Callable[[], None]:
     optimizer = torch.optim.AdamW(
         model.parameters(), lr=1e-3, betas=(0.9, 0.95), weight_decay=0.1, fused=True
     )
+    losses_of = torch.compile(losses) if case['compiled'] else losses
 
     def step() -> None:
         optimizer.zero_grad(set_to_none=True)
-        losses(model, blocks).mean().backward()
+        losses_of(model, blocks).mean().backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
 
@@ -135,20 +139,40 @@ def head_scale(case: Asked, blocks: torch.Tensor) -> Callable[[], None]:
 
 def evaluate(case: Asked, blocks: torch.Tensor) -> Callable[[], None]:
     model = llama(case, 'entropy' if case['entropy'] else 'sdpa').eval()
+    compiled = case['compiled'] and not case['entropy']
+    losses_of = torch.compile(losses) if compiled else losses
 
-    @torch.inference_mode()
+    @torch.no_grad()
     def run() -> None:
-        losses(model, blocks)
+        losses_of(model, blocks)
 
     return run
 
 
-def load(folder: str) -> PreTrainedModel:
-    """The model in float32. Nothing ends what it writes, as nothing ends ours."""
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+def decode(case: Asked, blocks: torch.Tensor) -> Callable[[], None]:
+    model = greedy(llama(case, 'sdpa').to(getattr(torch, case['dtype'])))
+    model.config.use_cache = True
+    prompts = blocks[:, : case['length']]
+    options = {'max_new_tokens': case['new_tokens'], 'do_sample': False}
+
+    @torch.inference_mode()
+    def run() -> None:
+        mask = torch.ones_like(prompts)
+        model.generate(prompts, attention_mask=mask, cache_implementation='static', **options)
+
+    return run
+
+
+def greedy(model: PreTrainedModel) -> PreTrainedModel:
+    """The model, whose texts nothing ends but their length."""
     model.generation_config.eos_token_id = None
     model.generation_config.pad_token_id = 0
-    return model
+    return model.eval()
+
+
+def load(folder: str) -> PreTrainedModel:
+    """The model in float32. Nothing ends what it writes, as nothing ends ours."""
+    return greedy(AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32))
 
 
 def perplexity(model: PreTrainedModel, asked: Asked, rows: Rows) -> Callable[[], float]:
@@ -190,6 +214,7 @@ STEPS: Mapping[str, Callable[[Asked, torch.Tensor], Callable[[], None]]] = {
     'pretrain': pretrain,
     'head_scale': head_scale,
     'evaluate': evaluate,
+    'decode': decode,
 }
 EVALUATIONS: Mapping[str, Callable[[PreTrainedModel, Asked, Rows], Callable[[], Any]]] = {
     'perplexity': perplexity,

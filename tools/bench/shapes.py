@@ -35,5 +35,5 @@ LOOPED = dataclasses.replace(MIDDLE, unroll=1)
 # Of an accelerator's size: the 1.1 billion parameters of TinyLlama, in NoPE.
 LARGE = ModelConfig(
     layers=22, width=2048, heads=32, kv_heads=4, mlp_width=5632, vocab_size=32_000, head_dim=64,
-    dtype='bfloat16', remat='full', unroll=1,
+    dtype='bfloat16', remat='fit', unroll=1,
 )  # fmt: skip

@@ -31,9 +31,10 @@ from nope import sharding
 from nope.data import Batch
 from nope.evals import forward
 from nope.model import ModelConfig, counts
-from nope.training import optim
+from nope.runtime import hardware
+from nope.training import optim, recomputation
 from nope.training.state import fresh_state
-from nope.training.step import make_step
+from nope.training.stepping import jitted_step
 from nope.variables import fresh_variables
 from tools.bench import harness
 from tools.bench.shapes import LONG, LOOPED, MIDDLE, SMALL
@@ -94,10 +95,14 @@ CASES = (
 
 
 class Runnable:
-    """A compiled training step or evaluation pass on random tokens; calling it runs it once."""
+    """A compiled training step or evaluation pass on random tokens; calling it runs it once.
+
+    model: that of the case, with the `remat` that was chosen where it is 'fit'.
+    """
 
     def __init__(self, case: Workload, work: Work) -> None:
-        kind, model, mesh = work.kind, case.model, sharding.make_mesh(sharding.MeshConfig())
+        kind, mesh = work.kind, sharding.make_mesh(sharding.MeshConfig())
+        self.model = model = case.model
         variables = fresh_variables(model, mesh, 0)
         blocks = np.random.default_rng(0).integers(
             0, model.vocab_size, (case.batch, case.length + 1), np.int32
@@ -108,6 +113,7 @@ class Runnable:
                 weights = np.ones(case.batch, np.float32)
                 place = functools.partial(sharding.put, sharding=sharding.rows(mesh))
                 arguments = variables, place(blocks), place(weights)
+                start = time.perf_counter()
                 lowered = forward.batch_sums.lower(model, work.entropy, *arguments)
             else:
                 optimizer = (
@@ -118,8 +124,12 @@ class Runnable:
                 state, frozen = fresh_state(variables, optimizer, mesh)
                 batch = Batch.of_blocks(blocks)
                 arguments = state, frozen, sharding.place_micro_batches(mesh, 1, case.batch, batch)
-                lowered = jax.jit(make_step(model, optimizer), donate_argnums=0).lower(*arguments)
-            start = time.perf_counter()
+
+                lower = functools.partial(_lowered_step, optimizer, arguments)
+                start = time.perf_counter()
+                capacity = hardware.memory_of(jax.local_devices()[0])
+                self.model = recomputation.fitting(model, lower, capacity)
+                lowered = lower(self.model)
             self._compiled = lowered.compile()
             self.compile_seconds = time.perf_counter() - start
         self._trains, self._arguments = kind != 'evaluate', arguments
@@ -134,11 +144,22 @@ class Runnable:
             self._arguments = result[0], *self._arguments[1:]
 
 
+def _lowered_step(
+    optimizer: optim.OptimizerConfig, arguments: tuple[Any, ...], model: ModelConfig
+) -> jax.stages.Lowered:
+    return jitted_step(model, optimizer, arguments[0]).lower(*arguments)
+
+
 def start_peer(
-    python: str, case: Workload, work: Work, on: str = 'cpu', dtype: str = 'float32'
+    python: str,
+    case: Workload,
+    work: Work,
+    on: str = 'cpu',
+    dtype: str = 'float32',
+    new_tokens: int = 0,
 ) -> harness.Peer:
     """`peer.py` at one case, in its own interpreter. on, dtype: PyTorch's device, and of what
-    it computes by autocast."""
+    it computes by autocast. On a GPU it compiles."""
     shape = {
         name: getattr(case.model, name)
         for name in ('layers', 'width', 'heads', 'kv_heads', 'mlp_width', 'vocab_size')
@@ -151,7 +172,9 @@ def start_peer(
         'batch': case.batch,
         'on': on,
         'dtype': dtype,
-        'remat': case.model.remat != 'none',
+        'new_tokens': new_tokens,
+        'compiled': on == 'cuda',
+        'remat': case.model.remat not in ('none', 'fit'),
     }
     return harness.Peer(python, asked)
 

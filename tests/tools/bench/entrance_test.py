@@ -21,7 +21,6 @@ PARTS = {'harness', 'peer', 'shapes', 'eval_cases', 'aot_programs', 'aot_record'
     (['evals', '--only=nothing'], "--only=['nothing'] names no case"),
     (['evals', '--dtype=bfloat16', '--peer-python=python'], '--peer-python is for a CPU'),
     (['model', '--work=step', '--batch=0'], '--batch is 0; accepted: 1 and more'),
-    (['model', '--work=greedy', '--peer'], '--work greedy has no --peer'),
     (['model', '--work=step', '--work=loss'], 'accepted: once, or with --small'),
     (['attention', '--set=model', '--case=h64_8k'], '--case h64_8k: not of --set model'),
     *((['aot', '--config=fig1:paper', f'--mesh={mesh}'], 'data, fsdp, tensor, context')

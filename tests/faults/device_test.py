@@ -1,0 +1,64 @@
+"""A training on the accelerator of this machine, stopped and killed: it ends as undisturbed.
+
+    JAX_PLATFORMS=cuda,cpu XLA_FLAGS=--xla_gpu_exclude_nondeterministic_ops=true \
+        python -m pytest -m device tests/faults/device_test.py    # or tpu,cpu, without the flag
+
+NOPE_DEVICE_TESTS=cpu tries it where there is no accelerator.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import signal
+import time
+
+import jax
+import pytest
+
+from nope.training import metrics
+from tests.faults import harness
+from tests.faults.faults_test import assert_as_if_nothing_happened
+
+ON_CPU = jax.default_backend() == 'cpu'
+pytestmark = [
+    pytest.mark.device,
+    pytest.mark.skipif(
+        ON_CPU and os.environ.get('NOPE_DEVICE_TESTS') != 'cpu',
+        reason='JAX has no accelerator here; JAX_PLATFORMS=cuda,cpu or tpu,cpu names one',
+    ),
+]
+PLATFORMS = os.environ.get('JAX_PLATFORMS', 'cpu')
+FLAGS = os.environ.get('XLA_FLAGS', '')
+
+
+def until(ready, process, seconds: float = 180.0) -> None:
+    ends = time.monotonic() + seconds
+    while process.poll() is None and not ready() and time.monotonic() < ends:
+        time.sleep(0.001)
+
+
+def test_a_stop_and_a_kill_change_no_bit(tmp_path: pathlib.Path) -> None:
+    """SIGTERM in the first attempt, SIGKILL in the second, each after a step of its own."""
+    whole, broken = tmp_path / 'whole', tmp_path / 'broken'
+    ended = harness.finish(harness.start(whole, platforms=PLATFORMS, flags=FLAGS))
+    assert ended.status == 0, ended.errors
+
+    first = harness.start(broken, platforms=PLATFORMS, flags=FLAGS)
+    until(lambda: bool(harness.committed(broken)), first)
+    first.send_signal(signal.SIGTERM)
+    stopped = harness.finish(first)
+    assert stopped.status == 143, stopped.errors
+    saved = harness.committed(broken)[-1]
+
+    second = harness.start(broken, platforms=PLATFORMS, flags=FLAGS)
+    killed = harness.kill_when(second, lambda: harness.committed(broken)[-1] > saved, 180)
+    assert killed.status == -signal.SIGKILL, killed.errors
+    assert killed.start == saved < harness.committed(broken)[-1]
+
+    last = harness.finish(harness.start(broken, platforms=PLATFORMS, flags=FLAGS))
+    assert last.status == 0, last.errors
+    assert last.start is not None and saved < last.start < 60
+    assert_as_if_nothing_happened(broken, whole)
+    losses = [{row['step']: row['loss'] for row in metrics.read(f)} for f in (broken, whole)]
+    assert losses[0] == losses[1]
