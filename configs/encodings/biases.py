@@ -8,7 +8,7 @@ over it. A RoPE pair turns only if it completes a cycle within L: the others wou
 angles.
 
 Quick: two CPU cores, 13 minutes after split in one work folder. Result (one seed): KERPLE and
-Sandwich have 1.23 nats at 8 L, below ALiBi's 1.26. Scale-invariant p-RoPE has 1.34, p-RoPE without
+Sandwich have 1.23 nats at 8 L, below ALiBi's 1.26. Scale-invariant p-RoPE has 1.35, p-RoPE without
 it 2.26.
 """
 

@@ -8,7 +8,8 @@ ranks stand beside ours.
 
 quick: copying of one symbol (rsc), twice as often (rsc2x), and replacement (rdc), L = 10, two
 seeds. That is 30 models, half a minute of one core each; `--config.seeds="(0,1,2,3,4)"` takes five.
-Result, five seeds: NoPE is first and sinusoidal last on every task and seed, as in the paper. RoPE
+Result, five seeds: NoPE is first and sinusoidal last on every task and seed, as in the paper (once
+with T5's bias). RoPE
 is second.
 
 small, medium: five tasks at the paper's lengths, three seeds. One of them

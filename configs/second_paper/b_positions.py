@@ -7,8 +7,8 @@ positions. Forget gates decay with what is read, not with how far away it is. Th
 of b_mrr and b_hybrids.
 
 quick: three tasks, three seeds; seconds after b_hybrids in one work folder, else a minute of one
-core for each of 54 models. Result: NoPE is ahead of each encoding on every task and seed, by 32
-points or more. Half forget gates are level with ALiBi and behind RoPE.
+core for each of 54 models. Result: NoPE is ahead of each encoding on every task and seed, on
+average by 32 points or more. Half forget gates are level with ALiBi and behind RoPE.
 small, medium, paper: the tasks of b_mrr at that size, some alone by name. Not run.
 """
 

@@ -8,9 +8,9 @@ each n, HeadScale (at 4 L and 8 L) and the law 1 + a ln(n / L) searched up to 4 
 `--config.seeds="(0,)"` for one.
 
 Quick: two CPU cores, 8 minutes a seed after fig1 and fig4 in one work folder. Result, five seeds:
-the law costs nothing inside L and is level with the best of the others to 6 L. HeadScale costs 0.11
-nats at L or more. Searched at 8 L it is 0.026 below the law there, on
-books 0.063.
+the law costs nothing inside L and is level with the best of the others to 6 L, on books to 4 L.
+HeadScale costs 0.11 nats at L or more. Searched at 8 L it is 0.026 below the law there, on books
+0.063.
 """
 
 from ml_collections import ConfigDict
