@@ -112,7 +112,8 @@ def _first_five(board: Sequence[Standing], sizes: Sequence[str], link: Link) -> 
             decision = _shown(standing, size)
             claim, text = _text(standing.claim.short), decision.summary.text
             of = (claim + asked(decision.figure), _rule(standing.claim.id, decision).limit)
-            cells = [text, size, _sign(standing, size), _seeds(decision), _file(decision, link)]
+            each = _seeds(standing.claim.id, decision)
+            cells = [text, size, _sign(standing, size), each, _file(decision, link)]
             lines.append(_line([*(('', '') if of == said else of), *cells]))
             said = of
             if len({d.verdict for d in standing.deciding(size)}) > 1:
@@ -122,7 +123,7 @@ def _first_five(board: Sequence[Standing], sizes: Sequence[str], link: Link) -> 
 
 
 def _differs(claim: str, decision: Decision) -> str:
-    said = _text(_deciding(claim, decision).said())
+    said = _text(worded(_deciding(claim, decision)).said())
     return f'{MARKS[decision.verdict]} `{decision.figure}`, {said}'
 
 
@@ -140,19 +141,21 @@ def _rule(claim: str, decision: Decision) -> Rule[Any]:
 
 def _deciding(claim: str, decision: Decision) -> Number:
     """The number that alone would have its verdict; the first where no limit is known."""
-    holds = verdict.holds(decision.verdict)
-    for number, part in itertools.product(decision.numbers, _rule(claim, decision).parts):
-        found, of_part = number.interval, number.what.startswith(part.what or part.name)
+    holds, parts = verdict.holds(decision.verdict), _rule(claim, decision).parts
+    for number, part in itertools.product(decision.numbers, parts):
+        same = [other for other in parts if other.unit == part.unit]
+        of_part = len(same) == 1 or number.what.startswith(part.what or part.name)
+        found = number.interval
         if found and of_part and part.unit == number.unit and part.bound.holds(found) is holds:
-            return worded(number)
-    return worded(decision.numbers[0])
+            return number
+    return decision.numbers[0]
 
 
-def _seeds(decision: Decision) -> str:
+def _seeds(claim: str, decision: Decision) -> str:
     """The number that decides, by seed, and the case that it is of."""
     if not decision.numbers:
         return ''
-    number = decision.numbers[0]
+    number = _deciding(claim, decision)
     each = ['none' if v is None else number.digits(v) for v in number.by_seed]
     _, colon, case = worded(number).what.rpartition(': ')
     return f'{", ".join(each)} {number.unit}'.rstrip() + f' ({case})' * bool(colon)
@@ -230,7 +233,7 @@ def _row(standing: Standing, sizes: Sequence[str], link: Link) -> str:
     cells.append(_text(claim.printed) or 'ours')
     file = _file(decision, link)
     room = LONGEST - len(_line([*cells, '', file]))
-    number = _deciding(claim.id, decision)
+    number = worded(_deciding(claim.id, decision))
     said = _text(number.said())
     if len(said) > room:
         what = textwrap.shorten(_text(number.what), room - len(number.value()) - 1)

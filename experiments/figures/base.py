@@ -136,13 +136,14 @@ class Figure(abc.ABC, Generic[D]):
 
     def decided(self, given: FigureInput) -> list[Decided]:
         """Claims without a picture, of an input that `draw` accepts."""
-        return borne_out(self.claims(given, self.read(given)), given.records.values())
+        names = self._names(given, self.required(given.name, given.options))
+        return self._borne_out(given, self.read(given), names)
 
     def draw(self, given: FigureInput) -> FigureOutput:
         """The figure of one seed, or of groups of seeds."""
         needs = self.required(given.name, given.options)
         check_records(given, needs, self.MEASURES)
-        names = [name for needed in needs for name in names_below(given, needed)]
+        names = self._names(given, needs)
         for attribute in self.SHARED:
             shared_attribute(given, names, attribute)
         with style.house():
@@ -152,10 +153,17 @@ class Figure(abc.ABC, Generic[D]):
                 figure=self.picture(given, data),
                 rows=list(self.rows(given, data)),
                 caption=self.caption(given, data),
-                claims=borne_out(self.claims(given, data), [given.records[n] for n in names]),
+                claims=self._borne_out(given, data, names),
                 runs={name: str(given.records[name].attributes['run_id']) for name in names},
                 markdown=self.markdown(given, data),
             )
+
+    def _names(self, given: FigureInput, needs: Iterable[str]) -> list[str]:
+        return [name for needed in needs for name in names_below(given, needed)]
+
+    def _borne_out(self, given: FigureInput, data: D, names: Sequence[str]) -> list[Decided]:
+        """Claims by the records of those names, which alone the figure shows."""
+        return borne_out(self.claims(given, data), [given.records[name] for name in names])
 
 
 KINDS: dict[str, Figure[Any]] = {}

@@ -96,11 +96,8 @@ class Roles(Generic[R]):
         return self.players.get(self._given.get(role, ''))
 
     def several(self, role: str) -> list[R]:
-        """The entries of a role that several play, those that were measured. Undecided where none
-        is."""
-        names = self._found(role)
-        found = [self.players[name] for name in names if name in self.players]
-        return found or [self._player(role, names[0])]
+        """The entries of a role that several play. Undecided where one was not measured."""
+        return [self._player(role, name) for name in self._found(role)]
 
     def by_multiple(self, role: str) -> dict[float, R]:
         """The entries of a role that is played for multiples of L, by ascending multiple."""

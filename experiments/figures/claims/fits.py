@@ -43,7 +43,8 @@ def _form(panels: Panels) -> Measured:
 def _slope(panels: Panels) -> Measured:
     low, high, least = (SLOPE[k] for k in ('low', 'high', 'r2'))
     holds = every(low <= p.a <= high if _explains(p, least) else None for p in panels)
-    return {p.title: p.a for p in panels}, holds, _slopes(panels, (low, high))
+    numbers = (_slope_of(p, (low, high) if _explains(p, least) else ()) for p in panels)
+    return {p.title: p.a for p in panels}, holds, tuple(numbers)
 
 
 def _budget(panels: Panels) -> Measured:
@@ -59,7 +60,7 @@ def _budget(panels: Panels) -> Measured:
     holds = None
     if _explains(fewest, BUDGET['r2']) and _explains(most, BUDGET['r2']):
         holds = Bound(ABOVE, 0, BUDGET['a']).holds(Interval.of(np.array([most.a - fewest.a])))
-    return measured, holds, _slopes((fewest, most))
+    return measured, holds, (_slope_of(fewest), _slope_of(most))
 
 
 def _uniform_hurts(panels: Panels) -> dict[str, float]:
@@ -94,8 +95,8 @@ def _explains(panel: FitPanel, least: float) -> bool:
     return panel.r2 is not None and panel.r2 >= least
 
 
-def _slopes(panels: Panels, limits: tuple[float, ...] = ()) -> tuple[Number, ...]:
-    return tuple(number(_of('a', p), p.a, limits=limits) for p in panels)
+def _slope_of(panel: FitPanel, limits: tuple[float, ...] = ()) -> Number:
+    return number(_of('a', panel), panel.a, limits=limits)
 
 
 def _of(what: str, panel: FitPanel) -> str:
@@ -127,13 +128,13 @@ RULES: tuple[Rule[Panels], ...] = (
         'uniform_hurts',
         "Mean loss over (0, L] with the multiplier of the grid nearest to the paper's largest "
         f'({max(MULTIPLIERS.values())}) less that without one, in every panel',
-        Every(_uniform_hurts, Bound(ABOVE, 'nats'), '', each=True),
+        Every(_uniform_hurts, Bound(ABOVE, 'nats'), '', each=True, alone=True),
     ),
     Rule(
         'uniform_not_flat',
         'Loss under the best multiplier of each position, over the last L/2 positions less that '
         'over (L/2, L], in every panel. At each position the least of the losses of a grid is '
         'chosen by its own noise, which lowers both',
-        Every(_not_flat, Bound(ABOVE, 'nats', 'margin'), '', each=True),
+        Every(_not_flat, Bound(ABOVE, 'nats', 'margin'), '', each=True, alone=True),
     ),
 )

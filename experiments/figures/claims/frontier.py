@@ -44,7 +44,7 @@ def _keeps_loss(claim: str, role: str) -> Rule[Points]:
     return Rule(
         claim,
         f'Mean loss of windows of {multiple:g} L less that of windows of L',
-        Every(rise, Bound(AT_MOST, 'nats'), f'rise from L to {multiple:g} L', alone=True),
+        Every(rise, Bound(AT_MOST, 'nats'), f'rise from L to {multiple:g} L'),
         (role,),
     )
 
@@ -57,7 +57,6 @@ def _in_domain(claim: str, role: str) -> Rule[Points]:
             lambda points: {'': points[role].x - points[ROPE].x},
             Bound(AT_MOST, 'nats'),
             'split - RoPE at L',
-            alone=True,
         ),
         (role, ROPE),
     )
@@ -121,6 +120,8 @@ def _share(point: FrontierPoint, multiple: float) -> np.ndarray:
     index = None if point.keys is None else point.keys.at(multiple)
     if point.keys is None or index is None:
         raise Undecided(f'{point.label!r} was not asked for keys at {multiple:g} L')
+    if point.keys.needles != 1:
+        raise Undecided(f'{point.label!r} was asked for {point.keys.asked}, not for a single key')
     return point.keys.shares[:, index]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from experiments.figures.claims.intervals import Interval
+from experiments.figures.roles import Undecided
 
 # Digits behind the point, by unit; of other units as many as of ratios.
 _DIGITS = {'nats': 3, 'bits': 2, 'L': 2, 'windows': 2, 'points': 1, '%': 1}
@@ -139,10 +140,11 @@ def number(
 
 
 def apart(first_S: np.ndarray, second_S: np.ndarray) -> np.ndarray:
-    """first less second: of every seed where both have the same number, else of their means."""
-    if first_S.shape == second_S.shape:
-        return np.asarray(first_S - second_S, np.float64)
-    return np.array([first_S.mean() - second_S.mean()])
+    """first less second, by seed; a single one stands beside every seed of the other. Undecided for
+    other numbers of seeds."""
+    if first_S.shape != second_S.shape and 1 not in (len(first_S), len(second_S)):
+        raise Undecided(f'{len(first_S)} seeds stand beside {len(second_S)}')
+    return np.asarray(first_S - second_S, np.float64)
 
 
 def merged(numbers_S: Sequence[Numbers]) -> Numbers:

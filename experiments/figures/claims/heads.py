@@ -81,15 +81,17 @@ def _correlations(heads: Heads) -> Measured:
     pooled, by_layer = control['r_within_layers'], control['r_by_layer']
     negative = sum(r < 0 for r in by_layer if r is not None)
     defined = sum(r is not None for r in by_layer)
+    if pooled is None or not defined:
+        raise Undecided('multipliers or entropies do not vary within layers, or heads are too few')
     measured['as_trained'] = control | {'layers_negative': negative, 'layers_with_r': defined}
     limit = -R
     shown = measured['under_the_multipliers']['r_within_layers']
     numbers = (
         number('r without the multipliers', pooled, limits=(limit,), ends=(-1, 1)),
-        number('layers with r below 0', 100 * negative / defined if defined else None, '%'),
+        number('layers with r below 0', 100 * negative / defined, '%'),
         number('r under them', shown, ends=(-1, 1)),
     )
-    return measured, pooled is not None and pooled < limit and negative > defined / 2, numbers
+    return measured, pooled < limit and negative > defined / 2, numbers
 
 
 def _correlation(multipliers: np.ndarray, bits: np.ndarray) -> dict[str, Any]:

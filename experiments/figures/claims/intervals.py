@@ -30,7 +30,10 @@ class Interval:
     def of(cls, values_S: np.ndarray, several: bool = False, what: str = 'mean') -> Interval:
         """Takes one number a seed, S >= 1. With `several` one seed decides nothing. ValueError,
         naming the number by `what`, unless all are finite."""
-        values = _finite(values_S, what)
+        values = np.asarray(values_S, np.float64)
+        if not np.isfinite(values).all():
+            text = f'number {what!r} must be finite for every seed, got {values.tolist()}'
+            raise ValueError(text)
         mean, freedom = float(values.mean()), len(values) - 1
         half = 0.0
         if freedom:
@@ -39,13 +42,6 @@ class Interval:
             half = t * float(values.std(ddof=1)) / math.sqrt(len(values))
         decides = freedom > 0 or not several
         return cls(mean, mean - half, mean + half, tuple(values.tolist()), decides)
-
-    @classmethod
-    def by_mean(cls, values_S: np.ndarray, what: str = 'mean') -> Interval:
-        """Of a number whose mean decides, wherever its interval ends. ValueError as of `of`."""
-        values = _finite(values_S, what)
-        mean = float(np.mean(values))
-        return cls(mean, mean, mean, tuple(values.tolist()))
 
     def contains(self, limit: float) -> bool:
         """Whether a limit lies in the interval of several seeds."""
@@ -59,13 +55,6 @@ class Interval:
         """As it stands in summary.json."""
         whole = {'mean': self.mean, 'by_seed': list(self.by_seed)}
         return whole if len(self.by_seed) == 1 else {**whole, 'interval': [self.low, self.high]}
-
-
-def _finite(values_S: np.ndarray, what: str) -> np.ndarray:
-    values = np.asarray(values_S, np.float64)
-    if not np.isfinite(values).all():
-        raise ValueError(f'number {what!r} must be finite for every seed, got {values.tolist()}')
-    return values
 
 
 def stated(found: Mapping[str, Interval]) -> dict[str, dict[str, Any]]:

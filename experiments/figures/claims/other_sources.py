@@ -6,8 +6,8 @@ from experiments.figures.claims.claim import Claim
 
 
 def _law(name: str, short: str, paper: str, printed: str = 'lower loss') -> Claim:
-    """Losses of two laws differ where they do so by these nats for every seed, not where the sign
-    of a mean says so."""
+    """Losses of two laws differ where the interval of their difference over seeds is beyond 0, and
+    its mean by these nats."""
     return Claim(name, short, printed, paper, thresholds={'nats': 0.005})
 
 

@@ -35,17 +35,15 @@ LEAST = CLAIMS['passkey_reach'].thresholds['accuracy']
 
 
 def _parts_matter(roles: Panels) -> dict[str, np.ndarray]:
-    """Takes the full method, and one ablation or both."""
-    panels = {FULL: roles[FULL]} | {r: p for r in (NO_BOUND, NO_INIT) if (p := roles.get(r))}
-    _works_inside(panels[FULL])
-    inside = {role: x for role, p in panels.items() if (x := p.inside_by_seed) is not None}
-    if FULL not in inside or len(inside) < 2:
-        raise Undecided(
-            f'{FULL!r} and one of {NO_BOUND!r} and {NO_INIT!r} need prompts inside the window, '
-            f'there are of {list(inside)}'
-        )
-    full = inside.pop(FULL)
-    return {f'full - {WITHOUT[role]}': 100 * apart(full, share) for role, share in inside.items()}
+    _works_inside(roles[FULL])
+    inside = {}
+    for role in ABLATED:
+        share_S = roles[role].inside_by_seed
+        if share_S is None:
+            raise Undecided(f'{roles[role].label!r} has no prompts inside the window')
+        inside[role] = 100 * share_S
+    full_S = inside.pop(FULL)
+    return {f'full - {WITHOUT[role]}': apart(full_S, x_S) for role, x_S in inside.items()}
 
 
 def _reach(roles: Panels) -> Measured:
@@ -60,16 +58,19 @@ def _reach(roles: Panels) -> Measured:
             'by_seed': found[p.label].tolist(),
             'measured_up_to': int(p.lengths[-1]) / p.context,
         }
-        # Decided where prompts went that far, or where the panel fell short.
-        if p.lengths[-1] >= windows * p.context or p.reach(LEAST) < p.lengths[-1]:
-            enough = found[p.label] >= windows - 1e-9
-            holds[p.label] = bool(enough[0]) if (enough == enough[0]).all() else None
-    open_ = [p.label for p in chosen if holds.get(p.label) is None]
+        # A seed that works to the end of prompts that end earlier decides nothing.
+        ended = found[p.label] >= measured[p.label]['measured_up_to'] - 1e-9
+        enough = [
+            True if reach >= windows - 1e-9 else None if end else False
+            for reach, end in zip(found[p.label], ended, strict=True)
+        ]
+        holds[p.label] = enough[0] if len(set(enough)) == 1 else None
+    open_ = [label for label, held in holds.items() if held is None]
     fails = [label for label, held in holds.items() if held is False]
     shortest = min(fails or open_ or found, key=lambda label: found[label].mean())
     told = number(f'shortest reach, {shortest}', found[shortest], 'windows')
     told = dataclasses.replace(told, note=_ends(chosen).get(shortest, ''))
-    return measured, every(holds.values()) if holds else None, (told,)
+    return measured, every(holds.values()), (told,)
 
 
 def _reaches(panel: PasskeyPanel) -> np.ndarray:
@@ -164,9 +165,9 @@ RULES: tuple[Rule[Panels], ...] = (
         'parts_matter',
         'Mean accuracy inside the window with the full method, which repeats at least '
         f'{100 * LEAST:g} % of the keys there, less that without the bound and that without the '
-        'initialisation, those of them that are drawn',
+        'initialisation',
         Every(_parts_matter, Bound(ABOVE, 'points'), '', 'points', each=True),
-        (FULL,),
+        tuple(ABLATED),
     ),
     Rule(
         'passkey_reach',

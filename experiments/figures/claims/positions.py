@@ -12,7 +12,7 @@ from typing import Any
 from experiments.figures.claims.catalogue import CLAIMS
 from experiments.figures.claims.decide import Every, Measured, Rule, beside
 from experiments.figures.claims.headline import Number, Numbers, number
-from experiments.figures.claims.verdict import ABOVE, BELOW, NEAR, Bound
+from experiments.figures.claims.verdict import ABOVE, BELOW, NEAR, Bound, every
 from experiments.figures.read.position_curve import SENSITIVITY, THRESHOLD, PositionCurve
 from experiments.figures.roles import Roles, Shape, Undecided
 
@@ -142,11 +142,12 @@ def _bends_move(roles: Curves) -> Measured:
         parts.append((base, curves, moves))
         numbers += _moves(NAMES[as_trained], base, curves)
 
-    def as_said(threshold: float) -> bool:
-        return all(
-            all(moved == moves for moved in _outward(base, c, threshold).values())
+    def as_said(threshold: float) -> bool | None:
+        return every(
+            None if moved is None else moved == moves
             for base, curves, moves in parts
             for c in curves
+            for moved in _outward(base, c, threshold).values()
         )
 
     holds = _at_every_threshold(as_said)
@@ -207,13 +208,14 @@ def _bends(curve: PositionCurve) -> dict[str, Any]:
 
 def _outward(
     base: PositionCurve, scaled: PositionCurve, threshold: float = THRESHOLD
-) -> dict[str, bool]:
-    """By bend, whether that of `base` is there and that of `scaled` lies further out."""
+) -> dict[str, bool | None]:
+    """By bend, whether that of `scaled` lies further out than that of `base`; None where `base` has
+    none."""
     pairs = {
         'loss': (base.loss_bend(threshold), scaled.loss_bend(threshold)),
         'entropy': (base.entropy_bend(threshold), scaled.entropy_bend(threshold)),
     }
-    return {what: b is not None and _or_inf(s) > MOVED * b for what, (b, s) in pairs.items()}
+    return {what: None if b is None else _or_inf(s) > MOVED * b for what, (b, s) in pairs.items()}
 
 
 def _moves(name: str, base: PositionCurve, scaled: Sequence[PositionCurve]) -> Numbers:

@@ -14,7 +14,7 @@ from experiments import board, config_files
 from experiments.board import Finding, Summary, decisions, page, results, words
 from experiments.board.summaries import of_work
 from experiments.figures import resampled, seeds
-from experiments.figures.claims import by_kind, factors
+from experiments.figures.claims import ablations, by_kind, factors
 from experiments.figures.claims.catalogue import CLAIMS
 from experiments.figures.claims.headline import Number
 
@@ -198,6 +198,21 @@ def test_a_line_has_a_sign_for_each_size_and_the_number_that_decides_at_the_larg
     assert '| Python | quick | ≠² | 0.010, 0.020 nats | [fig1](fig1) 2026-01-02 |' in text
     assert 'level inside L at `quick` (Python): ✓ `fig1`, NoPE less RoPE 0.015 nats ' in text
     assert 'Not measured: Loss rises from about 1.2 L (NoPE) (`fig1`, `fig2`); ' in text
+
+
+def test_the_number_beside_a_verdict_is_the_one_that_decides_it():
+    """Of several cases, and of parts in units of their own."""
+    numbers = tuple(Number(f'NoPE - RoPE, {n}', 'nats', (x,)) for n, x in (('a', 0.0), ('b', 0.3)))
+    parity = Finding('parity', 'does not hold', numbers, 'at most 0.05 nats')
+    parts = (Number('pg19', 'nats', (-0.05,)), Number('passkey', 'points', (3.0,)))
+    bound = Finding('bound_for_retrieval', 'does not hold', parts, ablations.RULES[1].statement)
+    made = [
+        Summary('table2', 'quick', (0,), {}, '', (parity,)),
+        Summary('table4', 'quick', (0,), {}, '', (bound,)),
+    ]
+    text = page.markdown(board.standings(made), ['quick'], lambda found: found.figure)
+    assert '| quick | ✗¹ | 0.300 nats | [table2](table2) |' in text
+    assert '| passkey 3.0 points | [table4](table4) |' in text
 
 
 def test_a_claim_shows_one_figure_at_all_sizes_where_it_has_one():

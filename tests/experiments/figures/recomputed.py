@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -167,7 +167,7 @@ def onset(trained: dict[str, Curve], ntk: Curve | None = None) -> bool | None:
     return agreed(verdicts)
 
 
-def agreed(verdicts: list[bool]) -> bool | None:
+def agreed(verdicts: Sequence[bool | None]) -> bool | None:
     """Of several thresholds: nothing where they differ."""
     return verdicts[0] if len(set(verdicts)) == 1 else None
 
@@ -178,10 +178,12 @@ def bends_meet(trained: dict[str, Curve], ntk: Curve | None, t: float) -> bool:
     return meet and (ntk is None or min(ntk.loss_bend(t), ntk.entropy_bend(t)) > 2)
 
 
-def moves(base: Curve, scaled: Curve, t: float) -> bool:
+def moves(base: Curve, scaled: Curve, t: float) -> bool | None:
+    """None where one of the bends that would move is not there, and the other moves."""
     pairs = [(base.loss_bend(t), scaled.loss_bend(t))]
     pairs.append((base.entropy_bend(t), scaled.entropy_bend(t)))
-    return all(np.isfinite(b) and s > 1.05 * b for b, s in pairs)
+    moved = [s > 1.05 * b for b, s in pairs if np.isfinite(b)]
+    return False if False in moved else True if len(moved) == 2 else None
 
 
 def by_head(rows: Rows) -> tuple[Verdicts, Numbers]:

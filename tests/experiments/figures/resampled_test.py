@@ -11,7 +11,7 @@ from experiments import figures
 from experiments.figures import KINDS, Decided, FigureInput, resampled
 from experiments.figures.claims.headline import Number
 from nope.evals.bootstrap import RESAMPLES
-from nope.records import RESAMPLE, RESAMPLED, Measure, Records
+from nope.records import FLOOR, INSIDE, RESAMPLE, RESAMPLED, Measure, Records
 from tests.experiments.figures.synthetic import INPUTS, length_runs, positions_records
 
 DECIDED = sorted(kind for kind, figure in KINDS.items() if figure.RESAMPLED)
@@ -98,6 +98,25 @@ def test_entropies_are_resampled_too():
     for number in numbers:
         assert number.interval is not None
         assert 0.01 < number.interval.high - number.interval.low < 0.2
+
+
+def test_records_that_the_figure_does_not_show_do_not_unsettle_it():
+    """Beside a model that has learned nothing, whose floor is below its loss."""
+    roles = {'base': 'nope', 'rope': 'rope'}
+    options = {'panels': [{'curves': [{'record': r} for r in roles.values()]}], 'roles': roles}
+    still = {'loss': 0.001, 'entropy': 0.001}
+    records = {
+        'nope': spread(positions_records(floor=1.5), still),
+        'rope': spread(positions_records(floor=1.5, position='rope'), still, 1),
+    }
+    untrained = spread(positions_records(floor=9.0, run_id='other'), still)
+    for made in (*records.values(), untrained):
+        made.attributes.update({FLOOR: 5.0, INSIDE: float(made['loss'][:64].mean())})
+    found = [
+        figures.draw('entropy_loss', FigureInput('fig1', shown, options)).claims[0].verdict
+        for shown in (records, {**records, 'other': untrained})
+    ]
+    assert found == ['holds', 'holds']
 
 
 @pytest.mark.parametrize(('share', 'shown'), [(0.5, True), (1.0, False)])

@@ -74,10 +74,11 @@ def test_a_role_that_nobody_plays_is_undecided():
             ask('uniform')
 
 
-def test_a_player_without_records_is_left_out_or_undecided():
-    found = of({'base': 'c', 'uniform': ['c', 'a'], 'headscale': {4: 'c'}})
-    assert found.several('uniform') == [1]
+def test_a_player_without_records_is_undecided():
+    found = of({'base': 'c', 'uniform': ['a', 'c'], 'headscale': {4: 'c'}})
     assert found.get('base') is None
+    with pytest.raises(Undecided, match="'c', of the role 'uniform', was not measured"):
+        found.several('uniform')
     with pytest.raises(Undecided, match="'c', of the role 'base', was not measured"):
         _ = found['base']
     with pytest.raises(Undecided, match="'c', of the role 'headscale'"):

@@ -11,6 +11,7 @@ import pytest
 
 from experiments.figures.claims.headline import Number, apart, line, merged, number
 from experiments.figures.claims.intervals import Interval
+from experiments.figures.roles import Undecided
 
 THREE = np.array([0.1, 0.2, 0.3])
 
@@ -71,6 +72,9 @@ def test_a_note_of_some_seeds_is_none_of_all():
             assert line(merged([(n,) for n in seeds])) == f'a 1.00 [1.00, 1.00]{said}'
 
 
-def test_differences_are_those_of_each_seed_where_both_have_as_many():
+def test_differences_are_those_of_each_seed():
     np.testing.assert_allclose(apart(np.array([2.0, 3.0]), np.array([1.0, 1.0])), [1, 2])
-    np.testing.assert_allclose(apart(np.array([2.0, 3.0]), np.array([1.0])), [1.5])
+    np.testing.assert_allclose(apart(np.array([2.0, 3.0]), np.array([1.0])), [1, 2])
+    np.testing.assert_allclose(apart(np.array([1.0]), np.array([2.0, 3.0])), [-1, -2])
+    with pytest.raises(Undecided, match='2 seeds stand beside 3'):
+        apart(np.array([2.0, 3.0]), THREE)

@@ -68,6 +68,12 @@ TABLE = [
         ('fit_near_best', {'uniform': [BASE], 'fixed_log_length': [at(6, above - 1e-9)]}, {}, said)
         for above, said in ((0.02, 'holds'), (0.021, 'does not hold'))
     ),
+    (
+        'fit_near_best',  # at most 0.02 by the mean, and not by its interval
+        {'uniform': [BASE] * 3, 'fixed_log_length': [BASE + x for x in (-0.05, 0.02, 0.08)]},
+        {},
+        'undecided',
+    ),
     *(
         (
             'log_square_serves_headscale',

@@ -54,8 +54,8 @@ def depths(first, others):
         ({'full': 0.81, 'no_bound': 0.75, 'no_init': 0.26}, FAILS),
         ({'full': 0.81, 'no_bound': 0.53, 'no_init': 0.75}, FAILS),
         ({'full': 0.5, 'no_bound': 0.8, 'no_init': 0.8}, FAILS),
-        ({'full': 0.81, 'no_init': 0.26}, HOLDS),
-        ({'full': 0.81, 'no_bound': 0.9}, FAILS),
+        ({'full': 0.81, 'no_init': 0.26}, NOT),
+        ({'full': 0.81, 'no_bound': 0.9}, NOT),
         ({'full': 0.4, 'no_bound': 0.1, 'no_init': 0.1}, NOT),  # it repeats fewer than half
         ({'full': 0.81}, NOT),
         ({'no_bound': 0.53, 'no_init': 0.26}, NOT),
@@ -70,8 +70,10 @@ def test_initialisation_and_bound_matter_where_the_method_is_better(shares, verd
 
 
 def test_the_ablation_must_have_prompts_inside_its_window():
-    runs = {'full': by_length(0.81), 'no_init': by_length(0.26, window=128)}
-    assert found('parts_matter', runs).verdict == NOT
+    runs = {'full': by_length(0.81), 'no_bound': by_length(0.3)}
+    assert found('parts_matter', {**runs, 'no_init': by_length(0.26)}).verdict == HOLDS
+    short = {**runs, 'no_init': by_length(0.26, window=128)}
+    assert found('parts_matter', short).verdict == NOT
 
 
 @pytest.mark.parametrize('attribute', ['window', 'max_length', 'template'])
@@ -98,6 +100,7 @@ def test_panels_of_roles_were_asked_the_same_prompts(attribute):
         ([by_length(1.0, window=3072)], 2 / 3, FAILS),
         ([by_length(*[1.0] * 9, window=2730)], 4096 / 2730, HOLDS),
         ([by_length(*[1.0] * 9, window=3072), by_length(1.0)], 1.0, FAILS),
+        ([by_length(*[1.0] * 9, window=3072), by_length(*[1.0] * 9)], 4 / 3, OPEN),
     ],
 )
 def test_every_model_without_position_encoding_must_reach_beyond_its_window(models, reach, verdict):
@@ -108,11 +111,12 @@ def test_every_model_without_position_encoding_must_reach_beyond_its_window(mode
     assert claim.verdict == verdict and set(claim.measured) == set(runs)
     assert claim.numbers[0].by_seed[0] == pytest.approx(reach)
     assert found('passkey_reach', runs, {}).verdict == NOT
+    assert found('passkey_reach', runs, {'nope': [*runs, 'not measured']}).verdict == NOT
 
 
 def test_seeds_that_differ_decide_nothing():
-    ablation, beyond, inside, *_ = KINDS['passkey_maps'].draw(INPUTS['passkey_maps']).claims
-    assert [ablation.holds, beyond.holds, inside.holds] == [True, None, None]
+    _, beyond, inside, *_ = KINDS['passkey_maps'].draw(INPUTS['passkey_maps']).claims
+    assert [beyond.holds, inside.holds] == [None, None]
     # Accuracy falls from 1 (or 0.9) at the window to none at twice that; tenths are rounded.
     assert beyond.measured['HeadScale at 2 L']['by_seed'] == [1.5, 1.375]
     assert beyond.measured['HeadScale at 2 L']['reach_over_window'] == 1.375

@@ -48,16 +48,14 @@ def test_a_mean_within_the_margin_and_a_single_seed_of_several_decide_nothing():
     one = Interval.of(np.array([0.02]))
     assert Bound(ABOVE, 0, 0.02).holds(one) is None and Bound(ABOVE, 0, 0.01).holds(one)
     assert Bound(ABOVE, 0).holds(Interval.of(np.array([0.02]), several=True)) is None
-    assert Bound(ABOVE, 0).holds(Interval.by_mean(np.array([-1.0, 1.5])))
 
 
 @pytest.mark.parametrize('bad', [np.nan, np.inf])
 def test_a_number_that_is_not_finite_is_refused_by_its_name(bad):
     values = np.array([0.1, bad])
     said = re.escape(f"'rise' must be finite for every seed, got [0.1, {bad}]")
-    for make in (Interval.of, Interval.by_mean):
-        with pytest.raises(ValueError, match=said):
-            make(values, what='rise')
+    with pytest.raises(ValueError, match=said):
+        Interval.of(values, what='rise')
     with pytest.raises(ValueError, match=said):
         _ = number('rise', values).interval
 

@@ -173,6 +173,14 @@ def test_one_number_a_head_is_held_against_every_rival(first, second, below):
     for claim in ('per_head_further_than_one', 'further_than_nape'):
         assert found[claim].holds is True
         assert list(found[claim].numbers[0].by_seed) == pytest.approx([10.0, 10.0])
+    points = [
+        {'label': n, 'loss': n, 'keys': f'{n}_{"four" if n == "NAPE" else "keys"}'} for n in losses
+    ]
+    asked = figure_of(losses, four=FAR, own_keys=low, roles=roles, points=points)
+    found = {c.id: c for c in asked.claims}
+    assert found['per_head_further_than_one'].holds is True
+    missing = found['further_than_nape'].measured['missing']
+    assert missing == "'NAPE' was asked for 4 named keys in filler, not for a single key"
 
 
 def test_roles_and_groups_that_are_missing_leave_claims_undecided():

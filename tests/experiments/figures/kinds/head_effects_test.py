@@ -55,6 +55,8 @@ def test_claims_name_the_head_that_retrieves():
     assert needed == {'nope': {'2.3': 0.75}, 'local': {}}
     local = HEADS | {(2, 3): (0.02, 1.0, 1.0), (1, 0): (0.1, 0.9, 0.2)}
     assert claims(heads=local)['global_carry_keys'].holds is False
+    tenth = HEADS | {(2, 3): (0.02, 1.0, 0.9)}  # 1 - 0.9 is below a tenth in binary
+    assert claims(heads=tenth)['global_carry_keys'].holds is True
     none = dict.fromkeys(HEADS, (0.0, 1.0, 1.0))
     assert claims(heads=none)['global_carry_keys'].holds is False
     swapped = {'local': (HEAD_GROUPS['local'][0], (0.1, 0, 0)), 'nope': HEAD_GROUPS['nope']}
