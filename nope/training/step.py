@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +14,7 @@ from nope.data.batch import Batch
 from nope.model import ModelConfig, apply
 from nope.model.dropout import row_keys
 from nope.runtime.libraries import optax
-from nope.training import optim
+from nope.training import optim, recomputation
 from nope.training.entropy import entropy_gap, head_gaps, row_entropies
 from nope.training.guard import is_bad
 from nope.training.state import TrainState
@@ -69,10 +68,7 @@ def make_step(config: ModelConfig, optimizer: optim.OptimizerConfig) -> Step:
     the loss and the gradients. seed: uint32 scalar if the step drops (`drops`). Its masks follow
     the seed, the number of the step and the number of a row in the whole batch.
     """
-    if optimizer.trains == 'lam' and config.unroll is not None and config.remat in ('none', 'fit'):
-        # No gradient of a weight needs norms and the MLP's gate: a search, a loop over layers of
-        # which nothing else is recomputed, recomputes them. They would hold a third of its memory.
-        config = dataclasses.replace(config, remat='elementwise')
+    config = recomputation.of_step(config, optimizer.trains)
     transform = optax.with_extra_args_support(optim.make_optimizer(optimizer))
     schedule = optim.learning_rate(optimizer)
 

@@ -107,7 +107,7 @@ def step_on(
         with sharding.use(mesh):
             if length not in chosen:
                 capacity = hardware.memory_of(mesh.local_devices[0])
-                fitted = recomputation.fitting(model, lowered, capacity)
+                fitted = recomputation.fitting(model, config.optimizer.trains, lowered, capacity)
                 chosen[length] = jitted_step(fitted, config.optimizer, state)
             return chosen[length](*arguments)
 

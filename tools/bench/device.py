@@ -16,8 +16,8 @@ fast    six shapes of a 1.1B model's layer, forward and backward, with and witho
         splash attention and our kernels, JAX's own Hopper kernel as their control; then block
         sizes, whose table goes into FOLDER
 model   the 1.1B model by backend: training, greedy decoding, evaluation, search, the entropy to
-        131,072 tokens; the same in PyTorch where it is installed; import and export of a
-        checkpoint of that size; training with all layers recomputed, and bit by bit
+        131,072 tokens; steps, decoding and losses in PyTorch where it is installed; import and
+        export of a checkpoint of that size; training with all layers recomputed, and bit by bit
 why     on a GPU: the time of each kernel, NVIDIA's sanitizer on a small call, Nsight Compute's
         account of the Hopper kernels; the last two where they are installed
 
@@ -138,8 +138,7 @@ def _right(backends: Sequence[str], dry: bool) -> Iterator[Command]:
         seconds = 250 if backend == 'chunked' else 150
         yield Command(f'agrees_{backend}', (*tests, *together, '-k', chosen), seconds)
     stopped = ('-m', 'pytest', '-m', 'device', '-v', '--tb=short', RESUME_TEST)
-    flags = REPEATABLE if 'mosaic_gpu' in backends else ''
-    yield Command('resumes', stopped, 150, flags=flags)
+    yield Command('resumes', stopped, 150)
 
 
 def _fast(backends: Sequence[str], dry: bool) -> Iterator[Command]:

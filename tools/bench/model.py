@@ -15,7 +15,8 @@ memory bandwidth.
 
 A process measures one kind of work, so that a failure for lack of memory leaves the others alone.
 Only with --small may it measure several. --peer measures PyTorch and Hugging Face's Llama on the
-same device, on a GPU with torch.compile: in bfloat16 by autocast, decoding in bfloat16 whole. It
+same device, on a GPU steps and losses with torch.compile: in bfloat16 by autocast, decoding in
+bfloat16 whole. It
 needs torch and transformers in this interpreter.
 """
 

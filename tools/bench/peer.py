@@ -151,7 +151,7 @@ def evaluate(case: Asked, blocks: torch.Tensor) -> Callable[[], None]:
 
 def decode(case: Asked, blocks: torch.Tensor) -> Callable[[], None]:
     model = greedy(llama(case, 'sdpa').to(getattr(torch, case['dtype'])))
-    model.config.use_cache = True
+    model.generation_config.use_cache = True
     prompts = blocks[:, : case['length']]
     options = {'max_new_tokens': case['new_tokens'], 'do_sample': False}
 

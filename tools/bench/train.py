@@ -128,7 +128,7 @@ class Runnable:
                 lower = functools.partial(_lowered_step, optimizer, arguments)
                 start = time.perf_counter()
                 capacity = hardware.memory_of(jax.local_devices()[0])
-                self.model = recomputation.fitting(model, lower, capacity)
+                self.model = recomputation.fitting(model, optimizer.trains, lower, capacity)
                 lowered = lower(self.model)
             self._compiled = lowered.compile()
             self.compile_seconds = time.perf_counter() - start
