@@ -299,12 +299,3 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return tuple(plain(item) for item in value)
     return paths.expanded(value) if isinstance(value, str) else value
-
-
-def flat(config: Mapping[str, Any], path: str = '') -> dict[str, Any]:
-    """Path -> value of every leaf of nested mappings."""
-    found: dict[str, Any] = {}
-    for key, value in config.items():
-        where = f'{path}.{key}' if path else key
-        found |= flat(value, where) if isinstance(value, Mapping) and value else {where: value}
-    return found

@@ -77,7 +77,7 @@ def _run(options: argparse.Namespace) -> None:
             'path': str(options.directory.resolve()),
             'fingerprint': interop.fingerprint(directory),
         }
-        write_run(options.out, described, variables, mesh, origin)
+        write_run(options.out, described, variables, origin)
         print(options.out)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from experiments.config import is_number
 from experiments.report import chart
 from experiments.report.chart import Chart
 from experiments.report.problems import Problem, noted
@@ -53,8 +54,8 @@ def curves(folder: WorkFolder, most_points: int) -> list[TrainingCurve]:
 
 
 def _curve(run: RunFolder, most: int) -> TrainingCurve:
-    rows = [row for row in run.rows if _number(row.get('step')) and _number(row.get('loss'))]
-    bad = sorted({float(row['step']) for row in run.bad_steps if _number(row.get('step'))})
+    rows = [row for row in run.rows if is_number(row.get('step')) and is_number(row.get('loss'))]
+    bad = sorted({float(row['step']) for row in run.bad_steps if is_number(row.get('step'))})
     drawn = None
     if rows:
         drawn = chart.of([r['step'] for r in rows], [[r['loss'] for r in rows]], most, bad)
@@ -73,13 +74,13 @@ def _monitors(rows: list[Mapping[str, Any]], most: int) -> Iterator[tuple[str, C
     """Title and chart of each monitor that rows have; of many layers some, the first and the
     last."""
     for name, title in MONITORS.items():
-        seen = [row for row in rows if _number(row.get(f'{name}/0'))]
+        seen = [row for row in rows if is_number(row.get(f'{name}/0'))]
         if not seen:
             continue
         layers = next(n for n in itertools.count() if f'{name}/{n}' not in seen[0])
         shown = np.linspace(0, layers - 1, min(layers, MOST_LAYERS)).round().astype(int)
         values: list[list[Any]] = [[row.get(f'{name}/{layer}') for row in seen] for layer in shown]
-        lines = [[float(v) if _number(v) else float('nan') for v in line] for line in values]
+        lines = [[float(v) if is_number(v) else float('nan') for v in line] for line in values]
         if np.isfinite(lines).all(axis=0).any():
             yield title, chart.of([row['step'] for row in seen], lines, most)
 
@@ -92,20 +93,20 @@ def _facts(run: RunFolder, rows: list[Mapping[str, Any]], bad: list[float]) -> d
     actions = [str(row.get('action', ''))[:40] for row in run.bad_steps]
     told = f' ({", ".join(sorted(set(actions)))})' if bad else ''
     facts['bad steps'] = f'{len(bad)}{told}'
-    if _number(run.goodput.get('goodput')):
+    if is_number(run.goodput.get('goodput')):
         facts['goodput'] = f'{100 * run.goodput["goodput"]:.1f} %'
-    if _number(run.goodput.get('attempts')):
+    if is_number(run.goodput.get('attempts')):
         facts['attempts'] = f'{run.goodput["attempts"]}'
-    shares = [100 * row['mfu'] for row in rows if _number(row.get('mfu'))]
+    shares = [100 * row['mfu'] for row in rows if is_number(row.get('mfu'))]
     if shares:
         facts['MFU, median'] = f'{statistics.median(shares):.1f} %'
-    rates = [row['tokens_per_second'] for row in rows if _number(row.get('tokens_per_second'))]
+    rates = [row['tokens_per_second'] for row in rows if is_number(row.get('tokens_per_second'))]
     if rates:
         facts['tokens/s, median'] = f'{statistics.median(rates):,.0f}'
     spent = run.goodput.get('seconds')  # of all attempts, by what they were spent on
-    if isinstance(spent, dict) and spent and all(map(_number, spent.values())):
+    if isinstance(spent, dict) and spent and all(map(is_number, spent.values())):
         facts['time'] = f'{sum(spent.values()):,.0f} s'
-    elif run.done is not None and _number(run.done.get('seconds')):
+    elif run.done is not None and is_number(run.done.get('seconds')):
         facts['time of the last attempt'] = f'{run.done["seconds"]:,.0f} s'
     return facts
 
@@ -114,9 +115,5 @@ def _progress(run: RunFolder) -> str:
     """Steps done, of those that the spec says."""
     train = run.spec.get('train')
     steps = train.get('steps') if isinstance(train, dict) else None
-    last = max((row['step'] for row in run.rows if _number(row.get('step'))), default=0)
-    return f'{last:,} of {steps:,}' if _number(steps) else f'{last:,}'
-
-
-def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    last = max((row['step'] for row in run.rows if is_number(row.get('step'))), default=0)
+    return f'{last:,} of {steps:,}' if is_number(steps) else f'{last:,}'

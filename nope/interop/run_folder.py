@@ -174,7 +174,6 @@ def write_run(
     folder: pathlib.Path,
     described: Described,
     variables: Variables,
-    mesh: Mesh,
     origin: Mapping[str, Any],
 ) -> None:
     """Saves an imported model as a finished run of no steps, which `read_run` reads.

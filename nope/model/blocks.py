@@ -9,7 +9,6 @@ from typing import Any
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-from jax.ad_checkpoint import checkpoint_name
 
 from nope.model.attention import SelfAttention
 from nope.model.cache import Cache, LayerCache
@@ -22,8 +21,6 @@ from nope.model.parameters import parameter
 from nope.model.sequence import Sequence
 from nope.model.shape import AskedStats, LayerStats
 from nope.model.token_inputs import TokenInput
-
-BLOCK_INPUT = 'block_input'  # the name under which rematerialisation knows what goes into a layer
 
 
 class Mixing(nn.Module):
@@ -79,7 +76,6 @@ class Block(nn.Module):
         c = self.config
         # Where layers are scanned, they differ neither in their mixer nor in having an MLP.
         own = c.kinds[kind] if isinstance(kind, int) else c.kinds[0]
-        x_BTD = checkpoint_name(x_BTD, BLOCK_INPUT)
         stats, read_BTD = LayerStats(None), x_BTD
         mlp = MLP(c, name='mlp') if own.mlp else None
         if own.mixer is not None:
@@ -200,16 +196,8 @@ def _rematerialised(config: ModelConfig, *, prevent_cse: bool) -> type[nn.Module
         return Block
     kind = 3  # of `__call__`, the module itself counted: an int where layers are apart
     static = (kind,) if config.apart else ()
-    policies, kept = jax.checkpoint_policies, None
-    if config.remat == 'dots':
-        kept = policies.dots_with_no_batch_dims_saveable
-    elif config.remat == 'offload':
-        kept = policies.save_and_offload_only_these_names(
-            names_which_can_be_saved=[],
-            names_which_can_be_offloaded=[BLOCK_INPUT],
-            offload_src='device',
-            offload_dst='pinned_host',
-        )
+    dots = jax.checkpoint_policies.dots_with_no_batch_dims_saveable
+    kept = dots if config.remat == 'dots' else None
     return nn.remat(Block, prevent_cse=prevent_cse, policy=kept, static_argnums=static)
 
 

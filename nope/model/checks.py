@@ -19,7 +19,7 @@ from nope.runtime.errors import FieldError, inside, one_of
 WEIGHTS = 'softmax', *DENSE_WEIGHTS
 CHOICES = {
     'dtype': ('float32', 'bfloat16'),
-    'remat': ('none', 'elementwise', 'dots', 'full', 'offload', 'fit'),
+    'remat': ('none', 'elementwise', 'dots', 'full', 'fit'),
     'norm': ('rms', 'layer', 'none'),
     'block': ('pre', 'parallel', 'post', 'both'),
     'qk_norm_over': ('head', 'projection'),

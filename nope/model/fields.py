@@ -80,11 +80,10 @@ class ModelFields:
     init: the rule fresh parameters are drawn by (`nope.model.init`).
     dtype: of the computation; parameters are float32 always.
     remat: what the backward pass recomputes: nothing, norms and the MLP's gate ('elementwise'),
-        everything but the matrix products ('dots'), whole layers ('full'), or whole layers with
-        what goes into each kept in the host's memory ('offload'). XLA's CPU backend recomputes in
-        a loop over layers only (`unroll`), and there a search of lambda always has 'elementwise' in
-        place of 'none'. 'fit' is in training the first of these but 'offload' that fits a device
-        (`nope.training.recomputation`).
+        everything but the matrix products ('dots'), or whole layers ('full'); 'fit' is in training
+        the first of these that fits a device (`nope.training.recomputation`). XLA's CPU backend
+        recomputes in a loop over layers only (`unroll`), and there a search of lambda always has
+        'elementwise' in place of 'none'.
     attention: name of the attention implementation; None lets `nope.attention` choose.
     unroll: layers per iteration of the scan over layers; None for all of them, no loop.
     causal: whether a token sees no later ones. False makes an encoder, in which every token sees

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import logging
 import math
 import pathlib
 import sys
@@ -36,8 +35,6 @@ with _as_if_missing('torch'):
 
 JSONL = 'metrics.jsonl'
 FLUSH_SECONDS = 30.0  # between two times that the event file is brought to disk
-
-_log = logging.getLogger(__name__)
 
 
 class MetricsWriter:

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from experiments.config import Ledger, Section, flat, merge
+from experiments.config import Ledger, Section, merge
 from nope.runtime.errors import FieldError
 
 
@@ -80,10 +80,6 @@ def test_a_field_that_changes_no_result_is_read_but_no_setting() -> None:
     assert oven(ledger).detailing('colour').changed({'minutes': 6}, 'cakes')['colour'] == 'red'
     assert ledger.settings() == {}
     ledger.check_used(['oven.colour'])
-
-
-def test_leaves_are_told_by_their_paths() -> None:
-    assert flat({'a': {'b': 1, 'c': {}}, 'd': (2,)}) == {'a.b': 1, 'a.c': {}, 'd': (2,)}
 
 
 @pytest.mark.parametrize('given', [('a,b',), ('a', 'b'), ['a', 'b'], 'a, b', ('a', ' b')])

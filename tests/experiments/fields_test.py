@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from experiments.build import Experiment, build
-from experiments.config import flat, plain, within
+from experiments.config import plain, within
 from experiments.specs import identifier
 from tests.experiments.build_test import CONFIGS, EVERY, config_of
 
@@ -156,6 +157,15 @@ def wrong(name: str, fields: dict[str, Any]) -> list[Any]:
             elif found and not any(map(names_it, found, [path] * len(found), others)):
                 unnamed.append((path, found))
     return [*silent, *unnamed]
+
+
+def flat(config: Mapping[str, Any], path: str = '') -> dict[str, Any]:
+    """Path -> value of every leaf of nested mappings."""
+    found: dict[str, Any] = {}
+    for key, value in config.items():
+        where = f'{path}.{key}' if path else key
+        found |= flat(value, where) if isinstance(value, Mapping) and value else {where: value}
+    return found
 
 
 def test_no_field_is_accepted_and_ignored() -> None:

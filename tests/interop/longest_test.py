@@ -67,7 +67,7 @@ def test_a_run_folder_keeps_it_and_so_does_a_search_from_there(
 ) -> None:
     directory = open_directory(published)
     about = describe(directory)
-    write_run(tmp_path / 'run', about, tiny.variables(model), tiny.mesh(), {})
+    write_run(tmp_path / 'run', about, tiny.variables(model), {})
     assert read_run(tmp_path / 'run', tiny.mesh()).described.longest == 131_072
     of_run = json.loads((tmp_path / 'run' / 'spec.json').read_text())
     of_directory = {'fingerprint': fingerprint(directory), 'model': plain(about.model)}

@@ -59,13 +59,13 @@ def test_a_model_is_saved_as_a_run(tmp_path: pathlib.Path) -> None:
     variables = tiny.varied_lam(config)
     described = Described(config, 64, 'bfloat16', bos=0, eos=5, longest=128, ends=(3, 4), pad=2)
     files.unfinished(tmp_path / 'run').mkdir()  # as a killed call leaves it
-    write_run(tmp_path / 'run', described, variables, tiny.mesh(), {'path': 'somewhere'})
+    write_run(tmp_path / 'run', described, variables, {'path': 'somewhere'})
     found = read_run(tmp_path / 'run', tiny.mesh())
     assert [path.name for path in tmp_path.iterdir()] == ['run']
     assert found.described == described and found.spec['origin'] == {'path': 'somewhere'}
     jax.tree.map(np.testing.assert_array_equal, found.variables, variables)
     with pytest.raises(ValueError, match='is there already'):
-        write_run(tmp_path / 'run', described, variables, tiny.mesh(), {})
+        write_run(tmp_path / 'run', described, variables, {})
 
     spec = read_json(tmp_path / 'run' / 'spec.json')
     write_json(tmp_path / 'run' / 'spec.json', spec | {'model': {'type': 'Mamba'}})
@@ -117,7 +117,7 @@ def write_search(
 @pytest.fixture
 def searched(tmp_path: pathlib.Path) -> pathlib.Path:
     """A search beside the run it began from."""
-    write_run(tmp_path / 'base', Described(CONFIG, 16), tiny.variables(CONFIG), tiny.mesh(), {})
+    write_run(tmp_path / 'base', Described(CONFIG, 16), tiny.variables(CONFIG), {})
     init = read_json(tmp_path / 'base' / 'spec.json')
     write_search(tmp_path / 'search', tmp_path / 'base', init, tiny.varied_lam(CONFIG))
     return tmp_path / 'search'
@@ -176,7 +176,7 @@ def test_a_base_model_that_is_missing_or_another_one_is_named(
     with pytest.raises(ValueError, match=r'/base, which is not there; .* into .*/base_model\.json'):
         read_run(searched, tiny.mesh())
     other = Described(CONFIG, 32)
-    write_run(tmp_path / 'base', other, tiny.variables(CONFIG), tiny.mesh(), {})
+    write_run(tmp_path / 'base', other, tiny.variables(CONFIG), {})
     message = r'/base holds another model .*: train_length is 16 here and 32 there; write where'
     with pytest.raises(ValueError, match=message):
         read_run(searched, tiny.mesh())
@@ -190,7 +190,7 @@ def test_a_base_model_that_was_trained_again_to_other_weights_is_refused(
     (tmp_path / 'base').rename(tmp_path / 'away')
     params = jax.tree.map(lambda leaf: leaf + 1, tiny.variables(CONFIG)['params'])
     again = {**tiny.variables(CONFIG), 'params': params}
-    write_run(tmp_path / 'base', Described(CONFIG, 16), again, tiny.mesh(), {})
+    write_run(tmp_path / 'base', Described(CONFIG, 16), again, {})
     with pytest.raises(CheckpointError, match=r'step 7 .* belongs to another base model'):
         read_run(searched, tiny.mesh())
 
@@ -209,7 +209,7 @@ def test_a_folder_that_is_no_run(tmp_path: pathlib.Path) -> None:
 def test_a_base_model_beside_a_run_without_one_is_refused(tmp_path: pathlib.Path) -> None:
     config = tiny.model(attention=None)
     home = tmp_path / 'run'
-    write_run(home, Described(config, 64), tiny.variables(config), tiny.mesh(), {})
+    write_run(home, Described(config, 64), tiny.variables(config), {})
     name_base_model(home, tmp_path / 'base')
     with pytest.raises(ValueError, match=r'spec\.json has no model that the run starts from'):
         read_run(home, tiny.mesh())

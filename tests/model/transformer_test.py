@@ -85,7 +85,6 @@ def test_lambda_folds_into_the_query_weights(position: Position) -> None:
     ('remat', 'unroll'),
     [
         ('full', 2),
-        ('offload', 1),
         pytest.param('dots', None, marks=pytest.mark.slow),
         pytest.param('elementwise', 1, marks=pytest.mark.slow),
     ],

@@ -22,11 +22,6 @@ NEAR = 0.02  # of a multiple of L, by which the length that is measured may diff
 Groups = Roles[Group]
 
 
-def speaks_of(roles: Mapping[str, object]) -> bool:
-    """True where some entry has a role of these, without which nothing here is decided."""
-    return any(roles.get(role) for role in ROLES)
-
-
 def _at(roles: Groups, role: str, multiple: float) -> np.ndarray:
     """[S] losses of the tail, means over the ranges, nats. Undecided where a range lacks them."""
     found = []

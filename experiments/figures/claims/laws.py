@@ -60,11 +60,6 @@ ROLES: Mapping[str, Shape] = dict.fromkeys(
 )
 
 
-def speaks_of(roles: Mapping[str, object]) -> bool:
-    """True where some entry has a role of a law, without which nothing here is decided."""
-    return any(roles.get(role) for role in ROLES)
-
-
 def _lower(claim: str) -> Rule[Groups]:
     (law, name), (other, than) = LOWER[claim]
     return Rule(

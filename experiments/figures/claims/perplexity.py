@@ -30,11 +30,9 @@ ROLES: Mapping[str, Shape] = {
 @dataclasses.dataclass(frozen=True)
 class ShownPerplexity:
     """Rows of a table. A row with choices plays its role with the best of each window, as in the
-    paper; `one_factor` has the rows with one choice for all, by label. Corpora and windows
-    (multiples of L, ascending) are those that were measured."""
+    paper. Corpora and windows (multiples of L, ascending) are those that were measured."""
 
     roles: Roles[PerplexityRow]
-    one_factor: Mapping[str, PerplexityRow]
     corpora: Sequence[str]
     windows: Sequence[float]
 

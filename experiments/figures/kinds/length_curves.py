@@ -70,13 +70,14 @@ class LengthCurvesFigure(Figure[Groups]):
     def claims(self, given: FigureInput, groups: Groups) -> list[Decided]:
         """About laws and fine-tuning only where some curve has such a role; about models of code
         alone where curves have their roles."""
-        found, played = self.shown(given, groups), given.options.get('roles') or {}
-        if code_models.speaks_of(played):
+        found, given_to = self.shown(given, groups), given.options.get('roles') or {}
+        played = {role for role, names in given_to.items() if names}
+        if played & set(code_models.ROLES):
             return decide(code_models.RULES, found)
         about_lambda = decide(claims.RULES, found)
-        if played.get(claims.TUNED):
+        if claims.TUNED in played:
             about_lambda += decide(claims.TUNING_RULES, found)
-        return about_lambda + (decide(laws.RULES, found) if laws.speaks_of(played) else [])
+        return about_lambda + (decide(laws.RULES, found) if played & set(laws.ROLES) else [])
 
     def picture(self, given: FigureInput, groups: Groups) -> mpl.Figure:
         rows = length_rows.of(given.options['curves'])

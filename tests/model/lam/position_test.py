@@ -133,7 +133,7 @@ def test_coefficients_get_the_gradient_of_the_model_written_out() -> None:
         np.testing.assert_allclose(found_LN[layer, head], slope, rtol=1e-4)
 
 
-@pytest.mark.parametrize(('remat', 'unroll'), [('full', 1), ('offload', None)])
+@pytest.mark.parametrize(('remat', 'unroll'), [('full', 1), ('dots', None)])
 def test_rematerialisation_and_unrolling_change_nothing(remat: str, unroll: int | None) -> None:
     config = tiny.model(lam=ByKeys(), remat=remat, unroll=unroll)
     variables, blocks = tiny.varied_lam(CONFIG), tiny.tokens(2, T + 1)

@@ -81,7 +81,6 @@ class PerplexityTable(TableFigure[Rows]):
         roles.check_length(given, claims.HEADSCALE, names)
         return claims.ShownPerplexity(
             Roles(given.name, given.options, players, 'row'),
-            {row.name: row for row in rows if row.variant == ONE_FACTOR},
             corpora,
             windows,
         )
