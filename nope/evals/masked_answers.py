@@ -12,6 +12,7 @@ import functools
 from collections.abc import Iterator, Sequence
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
@@ -93,5 +94,8 @@ def read_masked(
     config: ModelConfig, variables: Variables, batch: Batch
 ) -> tuple[jax.Array, jax.Array]:
     """Negative log-likelihood of every target in nats, and the most likely token there, [B, T]."""
-    output = apply(config, variables, batch.tokens, segments_BT=batch.segments)
+    length_B = None
+    if config.follows_length and batch.segments is not None:
+        length_B = jnp.sum(batch.segments > 0, axis=1).astype(jnp.float32)
+    output = apply(config, variables, batch.tokens, segments_BT=batch.segments, length=length_B)
     return losses.token_choices(output.hidden, output.head, batch.targets, cap=config.logit_cap)

@@ -231,11 +231,12 @@ def _records(
             sums = [loss_W @ counts_WR for loss_W, counts_WR in zip(by_window, counts, strict=True)]
             resampled = np.stack(sums, axis=1) / np.stack(windows, axis=1)
     shortest = min(plans, key=lambda p: p.window)
+    read = documents.windows(shortest.documents, shortest.ends, shortest.window)
     axes = ('length',)
     return Records(
         attributes={
             'evaluation': 'perplexity',
-            FLOOR: unigram.entropy(documents.windows(shortest.documents, shortest.ends, stride)),
+            FLOOR: unigram.entropy(read[:, -stride:]),  # a prefix may stand in front
             'stride': stride,
             'scored': budget,
             'bos': bool(documents.prefix),

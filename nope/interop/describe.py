@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 
 import flax.traverse_util
@@ -49,7 +50,7 @@ def tensors_of(directory: Directory, model: ModelConfig) -> list[Tensor]:
     """Tensors that hold the model; ValueError as `describe`."""
     names = frozenset(directory.tensors)
     family = family_of(directory.config, names)
-    tensors = family.tensors(model, names)
+    tensors = [_as_saved(tensor, model, names) for tensor in family.tensors(model, names)]
     for tensor in tensors:
         if tensor.name not in names:
             raise CheckpointFileError(
@@ -85,6 +86,15 @@ def ignored_tensors(directory: Directory, model: ModelConfig) -> dict[str, str]:
     used = {tensor.name for tensor in family.tensors(model, names)}
     reasons = ((name, _reason(name, family.ignored(model))) for name in sorted(names - used))
     return {name: reason for name, reason in reasons if reason is not None}
+
+
+def _as_saved(tensor: Tensor, model: ModelConfig, names: frozenset[str]) -> Tensor:
+    """The tensor by its name in the files: a tied embedding may have that of the head alone."""
+    if model.tied_head and tensor.parts[0].path == ('embedding',) and tensor.name not in names:
+        heads = [name for name in names if name.endswith('lm_head.weight')]
+        if len(heads) == 1:
+            return dataclasses.replace(tensor, name=heads[0])
+    return tensor
 
 
 def _reason(name: str, ignored: tuple[Ignored, ...]) -> str | None:

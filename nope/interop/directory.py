@@ -107,7 +107,14 @@ def open_directory(path: pathlib.Path) -> Directory:
     config = _read_object(path / name, MAX_CONFIG_BYTES)
     # As `transformers`: one whole file is read even beside the index of an earlier save in parts.
     indexed = INDEX in names and SINGLE not in names
-    tensors = _indexed(path, names) if indexed else _located(path / _single(path, names))
+    file = INDEX if indexed else _single(path, names)
+    asked = config.get('transformers_weights')
+    if asked not in (None, file):
+        raise CheckpointFileError(
+            f'{path / name}: transformers_weights is {shown(asked)}; accepted is {file}, which is '
+            'read, or null'
+        )
+    tensors = _indexed(path, names) if indexed else _located(path / file)
     if EXPORT not in names:
         return Directory(path, config, tensors, {})
     export = _read_object(path / EXPORT, MAX_INDEX_BYTES)

@@ -39,7 +39,7 @@ def documents(tmp_path_factory: pytest.TempPathFactory) -> Documents:
     return open_corpus(tmp_path_factory.mktemp('sliding'), bos=True)
 
 
-def open_corpus(folder: pathlib.Path, *, bos: bool) -> Documents:
+def open_corpus(folder: pathlib.Path, *, bos: bool, once: bool = True) -> Documents:
     draw = np.random.default_rng(1)
     for split in ('train', 'test'):
         (folder / 'books' / split).mkdir(parents=True)
@@ -47,7 +47,7 @@ def open_corpus(folder: pathlib.Path, *, bos: bool) -> Documents:
             text = draw.integers(32, 127, size).astype(np.uint8).tobytes()
             (folder / 'books' / split / f'{i}.txt').write_bytes(text)
     config = DataConfig((Text(str(folder / 'books')),))
-    return open_documents(config, split='test', cache=folder, bos=bos)
+    return open_documents(config, split='test', cache=folder, bos=bos, once=once)
 
 
 def run(
@@ -189,6 +189,20 @@ def test_every_window_is_scored_as_if_alone(bos: bool, tmp_path: pathlib.Path) -
         'bos': bos,
         'corpus': 'books',
     }
+
+
+def test_the_floor_is_of_the_tokens_that_are_scored_not_of_what_stands_in_front(
+    tmp_path: pathlib.Path,
+) -> None:
+    """With BOS at the start of every window, as many programs read."""
+    plain = open_corpus(tmp_path / 'plain', bos=False)
+    every = open_corpus(tmp_path / 'every', bos=True, once=False)
+    floors = [run(found, log_in(tmp_path / str(i))) for i, found in enumerate((plain, every))]
+    scored = sliding.plans(every.lengths, LENGTHS, stride=STRIDE, budget=BUDGET, aligned=False)[0]
+    tokens = every.windows(scored.documents, scored.ends, scored.window)[:, -STRIDE:]
+    assert (tokens != 257).all()
+    assert floors[1].attributes['unigram_nats'] == pytest.approx(unigram.entropy(tokens))
+    assert abs(floors[0].attributes['unigram_nats'] - unigram.entropy(tokens)) < 0.2
 
 
 @pytest.mark.parametrize(

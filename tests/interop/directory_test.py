@@ -106,6 +106,15 @@ def test_one_whole_file_is_read_beside_the_index_of_an_earlier_save(
     assert {located.file.name for located in found.tensors.values()} == {'model.safetensors'}
 
 
+def test_weights_of_another_name_are_refused(single: pathlib.Path) -> None:
+    for name in ('model.safetensors', None):
+        write_json(single / 'config.json', {**CONFIG, 'transformers_weights': name})
+        assert open_directory(single).tensors.keys() == ARRAYS.keys()
+    write_json(single / 'config.json', {**CONFIG, 'transformers_weights': 'b.safetensors'})
+    with pytest.raises(CheckpointFileError, match=r'transformers_weights is .*accepted is model\.'):
+        open_directory(single)
+
+
 def test_links_are_followed_as_in_the_hubs_cache(sharded: pathlib.Path, tmp_path) -> None:
     blobs, snapshot = tmp_path / 'blobs', tmp_path / 'snapshot'
     snapshot.mkdir()

@@ -49,6 +49,7 @@ UNTRUNCATED = {'rope_type': 'yarn', 'factor': 4.0, 'truncate': False}
         ('llama', {'head_dim': 5}, ['config.json', 'head_dim is 5']),
         ('llama', {'sliding_window': 7}, ['sliding_window is 7', 'null', 'windows']),
         ('llama', {'use_sliding_window': True}, ['use_sliding_window', 'false']),
+        ('qwen3', {'is_causal': False}, ['is_causal is False', 'see no later ones']),
         ('llama', {'layer_types': ['sliding_attention'] * 3}, ['layer_types', 'full_attention']),
         ('llama', {'no_rope_layers': [0, 1, 1]}, ['no_rope_layers', 'leaves no layer out by it']),
         (

@@ -65,6 +65,17 @@ def test_the_whole_model_says_what_its_text_model_leaves_out() -> None:
     assert read(config | {'dtype': 'int8'}) == found  # the text model's own comes first
 
 
+@pytest.mark.parametrize(('vocabulary', 'pad'), [(12, 11), (11, None)])
+def test_tokens_that_no_file_names_are_those_of_the_class(vocabulary: int, pad: int | None) -> None:
+    """Those that the vocabulary has."""
+    text = written('ministral3', described(MODELS['ministral3']))
+    text |= {'vocab_size': vocabulary}
+    for key in ('bos_token_id', 'eos_token_id', 'pad_token_id'):
+        del text[key]
+    found = read({'model_type': 'mistral3', 'text_config': text})
+    assert (found.bos, found.eos, found.pad) == (1, 2, pad)
+
+
 def test_keys_of_the_text_model_are_named_with_their_place() -> None:
     with pytest.raises(ValueError, match=r'^config\.json: text_config\.hidden_size is 0; accepted'):
         read(inside('mistral3', 'mistral', hidden_size=0))

@@ -316,6 +316,17 @@ def test_a_tied_head_may_be_there_twice_but_not_differ(
     assert reads.most == 1
 
 
+def test_a_tied_embedding_may_have_the_name_of_the_head(
+    folders: Mapping[str, pathlib.Path], tmp_path
+) -> None:
+    """As of tools that save one of two shared arrays, the first by its name."""
+    name = 'transformer.word_embeddings.weight'
+    head = open_directory(folders['bloom']).read(name).copy()
+    rewritten(folders['bloom'], tmp_path / 'head', {'lm_head.weight': head}, drop=name)
+    found = open_directory(tmp_path / 'head')
+    tiny.assert_same(load(found, found_model(found), tiny.mesh()), tiny.variables(BLOOM))
+
+
 def test_nothing_is_written_over(folders: Mapping[str, pathlib.Path], tmp_path) -> None:
     (tmp_path / 'notes.txt').write_text('mine')
     with pytest.raises(ValueError, match='not an empty folder'):

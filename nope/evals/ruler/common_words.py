@@ -60,6 +60,13 @@ class _WordLists(PromptSource):
         size = min(ESTIMATED, most)
         return min(int(length // self.per_unit(size, count)) * 2, most)
 
+    def check_found(self, size: int, length: int) -> None:
+        if not self._more and size == len(self._words):
+            raise ValueError(
+                f'length is {length} tokens; the {size:,} words that there are make shorter '
+                f'prompts; put {WORDS} of RULER into the corpus folder'
+            )
+
     def draw(self, index: int, size: int) -> Drawn:
         task = self._task
         words, *repeats = task.short_example if self._short else task.example

@@ -66,6 +66,9 @@ class PromptSource:
         """The largest size tried, from the tokens of a trial."""
         return int(length / self.per_unit(self.step, count) * 3)
 
+    def check_found(self, size: int, length: int) -> None:
+        """ValueError where the size that the search found makes shorter prompts than `length`."""
+
     def per_unit(self, size: int, count: Callable[[str], int]) -> float:
         """Tokens of a trial, for each of the `size` units it has."""
         return count(self.trial(size)) / size
@@ -107,4 +110,5 @@ def fitting_size(source: PromptSource, request: Request, room: int) -> int:
             found, low = middle, middle + 1
         else:
             high = middle - 1
+    source.check_found(found, request.length)
     return found

@@ -16,6 +16,7 @@ The rows of the fused projection go by head: its queries, its keys, its values.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,7 @@ class Bloom(uniform.Uniform):
     heads = ('n_head', 'num_attention_heads')
     layers = ('n_layer', 'num_hidden_layers')
     length = 'seq_length'
+    defaults: Mapping[str, int] = MappingProxyType({'bos_token_id': 1, 'eos_token_id': 2})
 
     def _read_own(self, fields: Fields, values: Mapping[str, Any]) -> dict[str, Any]:
         fields.only(_NORMED, False, why='the residual stream is never normalised here')

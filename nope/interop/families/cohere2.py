@@ -9,7 +9,13 @@ from nope.interop.families.interleaved import Hybrid
 COHERE2 = Decoder(
     name='cohere2',
     architecture='Cohere2ForCausalLM',
-    defaults=Defaults(longest=8192, tied=True, epsilon=1e-5, logit_scale=0.0625),
+    defaults=Defaults(
+        longest=8192,
+        tied=True,
+        epsilon=1e-5,
+        logit_scale=0.0625,
+        tokens={'bos_token_id': 5, 'eos_token_id': 255_001, 'pad_token_id': 0},
+    ),
     layers=Hybrid(),
     biases={'attention_bias': ('qkv_bias', 'output_bias')},
     fixed={'block': 'parallel', 'norm': 'layer', 'norm_bias': False},

@@ -61,6 +61,7 @@ def check_plain(fields: Fields, *, by_layer: bool = False) -> None:
         fields.only('per_layer_config', why='layers of this class are of one shape')
     fields.only('is_encoder_decoder', False, why='only decoders are read')
     fields.only('add_cross_attention', False, why='only decoders are read')
+    fields.only('is_causal', True, why='tokens of decoders see no later ones')
 
 
 def made(fields: Fields, values: Mapping[str, Any]) -> ModelConfig:
@@ -79,9 +80,11 @@ def described(
     longest: int | None = None,
 ) -> Described:
     """The model and what its config.json says besides. defaults: token ids of the stock class, for
-    files that leave their keys out; null is none. longest: None for train_length."""
+    files that leave their keys out, those in the vocabulary; null is none. longest: None for
+    train_length."""
     check_dtype(fields)
-    fields = Fields({**defaults, **fields.values}, fields.where)
+    known = {key: token for key, token in defaults.items() if (token or 0) < model.vocab_size}
+    fields = Fields({**known, **fields.values}, fields.where)
     bos, *_ = tokens(fields, 'bos_token_id', model.vocab_size) or (None,)
     eos, *ends = tokens(fields, 'eos_token_id', model.vocab_size) or (None,)
     return Described(

@@ -39,7 +39,9 @@ def _whole(config: ModelConfig) -> bool:
 EXAONE4 = Decoder(
     name='exaone4',
     architecture='Exaone4ForCausalLM',
-    defaults=Defaults(longest=2048, kv_heads=32, epsilon=1e-5),
+    defaults=Defaults(
+        longest=2048, kv_heads=32, epsilon=1e-5, tokens={'bos_token_id': 0, 'eos_token_id': 2}
+    ),
     layers=_HybridOrRoPE(),
     qk_norm=True,
     fixed={'block': 'post'},

@@ -54,7 +54,7 @@ def _divisor(multiplier: float) -> float | None:
 GRANITE = Granite(
     name='granite',
     architecture='GraniteForCausalLM',
-    defaults=Defaults(longest=2048),
+    defaults=Defaults(longest=2048, tokens={'bos_token_id': 1, 'eos_token_id': 2}),
     biases=BIASES,
     free=FREE,
 )

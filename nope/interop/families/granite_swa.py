@@ -98,7 +98,13 @@ def _ropes(config: ModelConfig) -> list[Any]:
 GRANITE_SWA = _GraniteSWA(
     name='granite_swa',
     architecture='GraniteSWAForCausalLM',
-    defaults=Defaults(longest=8192, kv_heads=4, tied=True, epsilon=1e-5),
+    defaults=Defaults(
+        longest=8192,
+        kv_heads=4,
+        tied=True,
+        epsilon=1e-5,
+        tokens={'bos_token_id': 100_257, 'eos_token_id': 100_257},
+    ),
     layers=_Windows(),
     biases=BIASES,
     fixed={'sinks': True},

@@ -31,7 +31,7 @@ _LAYERS = re.compile(r'(model\.)?language_model\.(model\.)?(?!lm_head\.)')
 _HEAD = re.compile(r'language_model\.(?=lm_head\.)')
 _IMAGES = Ignored(
     re.compile(
-        r'(model\.)?(vision_(tower|adapter|projection)|visual|multi_modal_projector|audio_tower|'
+        r'(model\.)?(vision_(tower|adapter|projection|embedder)|visual|multi_modal_projector|audio_tower|'
         r'embed_(vision|audio))\..+'
     ),
     'for images and sound; the text model alone is read',

@@ -83,7 +83,13 @@ def _settings(fields: Fields) -> Fields:
 MINISTRAL3 = _Ministral3(
     name='ministral3',
     architecture='Ministral3ForCausalLM',
-    defaults=Defaults(longest=262_144, kv_heads=8, head_dim=128, epsilon=1e-5),
+    defaults=Defaults(
+        longest=262_144,
+        kv_heads=8,
+        head_dim=128,
+        epsilon=1e-5,
+        tokens={'bos_token_id': 1, 'eos_token_id': 2, 'pad_token_id': 11},
+    ),
     layers=OneWindow(default=None),
     free=('law',),
 )

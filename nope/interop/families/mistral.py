@@ -40,6 +40,6 @@ class OneWindow:
 MISTRAL = Decoder(
     name='mistral',
     architecture='MistralForCausalLM',
-    defaults=Defaults(longest=131_072, kv_heads=8),
+    defaults=Defaults(longest=131_072, kv_heads=8, tokens={'bos_token_id': 1, 'eos_token_id': 2}),
     layers=OneWindow(default=4096),
 )

@@ -10,7 +10,12 @@ from nope.interop.families.interleaved import Interleaved
 OLMO3 = ByType(
     name='olmo3',
     architecture='Olmo3ForCausalLM',
-    defaults=Defaults(longest=2048, theta=500_000.0, epsilon=1e-5),
+    defaults=Defaults(
+        longest=2048,
+        theta=500_000.0,
+        epsilon=1e-5,
+        tokens={'eos_token_id': 50_279, 'pad_token_id': 1},
+    ),
     layers=Interleaved(),
     biases={'attention_bias': ('qkv_bias', 'output_bias')},
     qk_norm=True,

@@ -47,7 +47,11 @@ class _Phi3(Decoder):
 PHI3 = _Phi3(
     name='phi3',
     architecture='Phi3ForCausalLM',
-    defaults=Defaults(longest=4096, epsilon=1e-5),
+    defaults=Defaults(
+        longest=4096,
+        epsilon=1e-5,
+        tokens={'bos_token_id': 1, 'eos_token_id': 32_000, 'pad_token_id': 32_000},
+    ),
     layers=OneWindow(default=None),
     joined=True,
     # What published files say besides, which stock does not look at.

@@ -56,7 +56,13 @@ class _SomeRoPE:
 SMOLLM3 = Decoder(
     name='smollm3',
     architecture='SmolLM3ForCausalLM',
-    defaults=Defaults(longest=32_768, kv_heads=4, tied=True, theta=2_000_000.0),
+    defaults=Defaults(
+        longest=32_768,
+        kv_heads=4,
+        tied=True,
+        theta=2_000_000.0,
+        tokens={'bos_token_id': 128_000, 'eos_token_id': 128_001, 'pad_token_id': 128_004},
+    ),
     layers=_SomeRoPE(),
     biases={'attention_bias': ('qkv_bias', 'output_bias'), 'mlp_bias': ('mlp_bias',)},
 )

@@ -4,6 +4,7 @@ times that width, ALiBi in every layer."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from nope.interop.families import common
@@ -18,6 +19,7 @@ class Uniform:
 
     fixed: fields of the model that are the same in all of its checkpoints. width, heads, layers:
     the keys of these, the one that is written first. length: that of the longest sequence.
+    defaults: token ids of the stock class.
     """
 
     name: str
@@ -27,6 +29,7 @@ class Uniform:
     heads: tuple[str, ...]
     layers: tuple[str, ...]
     length: str
+    defaults: Mapping[str, int] = MappingProxyType({})
 
     def owns(self, config: Mapping[str, Any], names: frozenset[str]) -> bool:
         return common.is_type(config, self.name, self.architecture)
@@ -53,7 +56,8 @@ class Uniform:
         }
         values |= self._read_own(fields, values)
         train_length = fields.optional_integer(self.length, MAX_LENGTH)
-        return common.described(fields, common.made(fields, values), train_length)
+        model = common.made(fields, values)
+        return common.described(fields, model, train_length, self.defaults)
 
     def ignored(self, config: ModelConfig) -> tuple[Ignored, ...]:
         return common.tied_head(config)

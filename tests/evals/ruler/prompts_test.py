@@ -137,6 +137,12 @@ def test_a_length_that_is_too_short_is_refused(name: str) -> None:
         made(name, 200)
 
 
+def test_a_length_beyond_the_words_that_there_are_is_refused(corpora: Corpora) -> None:
+    """With the published list there are more."""
+    with pytest.raises(ValueError, match=r'cwe: length is 65536 .*english_words\.json of RULER'):
+        made('cwe', 65_536)
+
+
 @pytest.mark.parametrize(
     ('changes', 'message'),
     [
