@@ -31,7 +31,7 @@ def tool(name: str, *arguments: object) -> subprocess.CompletedProcess[str]:
 def run_folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     folder = tmp_path_factory.mktemp('runs') / 'run'
     variables = tiny.varied_lam(CONFIG)
-    write_run(folder, Described(CONFIG, 16), variables, tiny.mesh(), {'path': '/nowhere'})
+    write_run(folder, Described(CONFIG, 16), variables, {'path': '/nowhere'})
     return folder
 
 

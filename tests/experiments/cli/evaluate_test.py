@@ -183,7 +183,7 @@ def test_multipliers_of_the_models_own_are_not_taken_the_place_of(
 
 def test_a_run_of_a_task_reads_text_in_the_words_of_the_task(tmp_path: pathlib.Path) -> None:
     variables, words = tiny.variables(CONFIG), [' [SEP]', ' Copy', ':', ' 0', ' 1']
-    write_run(tmp_path / 'run', Described(CONFIG, 16), variables, tiny.mesh(), {})
+    write_run(tmp_path / 'run', Described(CONFIG, 16), variables, {})
     WordTokenizer(('<pad>', '<bos>', '<eos>', *words)).write(tmp_path / 'run/words.json')
     (tmp_path / 'a.txt').write_text('Copy: 0 1 1 0 [SEP] 0')
     asked = [f'--eval=loss:{tmp_path}/a.txt', '--lengths=7', '--windows=1']
@@ -200,7 +200,7 @@ def test_results_are_of_the_run_that_was_there(text: pathlib.Path, tmp_path: pat
     """The same one trained again in its place is told apart."""
     run, out = tmp_path / 'run', tmp_path / 'out'
     ask = [f'--model={run}', f'--out={out}', f'--eval=loss:{text}', '--lengths=32', '--windows=3']
-    write_run(run, DESCRIBED, tiny.variables(CONFIG), tiny.mesh(), {'path': 'DIR'})
+    write_run(run, DESCRIBED, tiny.variables(CONFIG), {'path': 'DIR'})
     for times in (1, 1, 2):
         if times == 2:
             (run / 'done.json').write_text(json.dumps({'steps': 0, 'seconds': 7}))
@@ -393,7 +393,7 @@ def test_a_length_beyond_the_positions_is_refused(
 ) -> None:
     config = tiny.model(attention=None, vocab_size=258, position=Learned(16))
     folder = tmp_path / 'run'
-    write_run(folder, Described(config, 16), tiny.variables(config), tiny.mesh(), {})
+    write_run(folder, Described(config, 16), tiny.variables(config), {})
     with pytest.raises(SystemExit, match='sequences of 32 tokens; learned positions end at 16'):
         options = [f'--model={folder}', '--tokenizer=bytes', f'--eval=loss:{text}']
         evaluate.main([*options, '--lengths=32', f'--out={tmp_path / "out"}'])

@@ -65,7 +65,7 @@ def run_folder(
     variables: Variables, directory: pathlib.Path, tmp_path_factory: pytest.TempPathFactory
 ) -> pathlib.Path:
     folder = tmp_path_factory.mktemp('runs') / 'run'
-    write_run(folder, Described(CONFIG, 16), variables, tiny.mesh(), {'path': str(directory)})
+    write_run(folder, Described(CONFIG, 16), variables, {'path': str(directory)})
     return folder
 
 
@@ -311,7 +311,7 @@ def test_prompts_end_where_the_positions_do(
 ) -> None:
     model = tiny.model(vocab_size=258, position=Learned(20))
     run = tmp_path / 'run'
-    write_run(run, Described(model, 16), tiny.variables(model), tiny.mesh(), {'path': '/nowhere'})
+    write_run(run, Described(model, 16), tiny.variables(model), {'path': '/nowhere'})
     (tmp_path / 'prompts.txt').write_text('two\n\nthree\n')
     monkeypatch.setattr(tool, 'Generator', None)
     asked = [f'--model={run}', f'--prompts={tmp_path / "prompts.txt"}', '--new-tokens=16']

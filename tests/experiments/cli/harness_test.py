@@ -38,7 +38,7 @@ TASKS = {
 def run_folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     folder = tmp_path_factory.mktemp('runs') / 'run'
     described = Described(CONFIG, WINDOW)
-    write_run(folder, described, tiny.variables(CONFIG), tiny.mesh(), {'path': '/nowhere'})
+    write_run(folder, described, tiny.variables(CONFIG), {'path': '/nowhere'})
     return folder
 
 
