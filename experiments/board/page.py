@@ -11,7 +11,7 @@ from experiments import config_files
 from experiments.board.decisions import DISAGREE, Decision, Missing, Standing
 from experiments.board.words import worded
 from experiments.figures.base import csv_text
-from experiments.figures.claims import by_kind, verdict
+from experiments.figures.claims import by_kind, keys, verdict
 from experiments.figures.claims.catalogue import SOURCES
 from experiments.figures.claims.decide import Rule
 from experiments.figures.claims.headline import Number
@@ -111,7 +111,8 @@ def _first_five(board: Sequence[Standing], sizes: Sequence[str], link: Link) -> 
         for size in (size for size in sizes if standing.at(size)):
             decision = _shown(standing, size)
             claim, text = _text(standing.claim.short), decision.summary.text
-            of = (claim + asked(decision.figure), _rule(standing.claim.id, decision).limit)
+            limit = _rule(standing.claim.id, decision).limit
+            of = claim + asked(standing.claim.id, decision.figure), limit
             each = _seeds(standing.claim.id, decision)
             cells = [text, size, _sign(standing, size), each, _file(decision, link)]
             lines.append(_line([*(('', '') if of == said else of), *cells]))
@@ -229,7 +230,7 @@ def _row(standing: Standing, sizes: Sequence[str], link: Link) -> str:
     claim, signs = standing.claim, ' '.join(_sign(standing, size) for size in sizes)
     named = f'{claim.number}. {claim.short}' if claim.number else claim.short
     decision = _shown(standing, [size for size in sizes if standing.at(size)][-1])
-    cells = [signs, decision.summary.text, _text(named) + asked(decision.figure)]
+    cells = [signs, decision.summary.text, _text(named) + asked(claim.id, decision.figure)]
     cells.append(_text(claim.printed) or 'ours')
     file = _file(decision, link)
     room = LONGEST - len(_line([*cells, '', file]))
@@ -297,20 +298,26 @@ def as_json(
     }
 
 
-def said(decision: Decision) -> str:
+def said(claim: str, decision: Decision) -> str:
     """'fig1, 3 seeds: NoPE - RoPE 0.180 nats'. The models asked and a few settings of its own stand
     before the numbers."""
     count, settings = len(decision.seeds), decision.summary.changed
     seeds = f', {count} seeds' if count > 1 else ''
     others = f' and {len(settings) - FEW} more' if len(settings) > FEW else ''
     changed = f', drawn with {", ".join(settings[:FEW])}{others}' if settings else ''
-    return f'{decision.figure}{asked(decision.figure)}{seeds}{changed}: {decision.headline}'
+    return f'{decision.figure}{asked(claim, decision.figure)}{seeds}{changed}: {decision.headline}'
 
 
-def asked(figure: str) -> str:
-    """' (with lambda)': which models a figure asks, where several configs ask different ones."""
+def asked(claim: str, figure: str) -> str:
+    """' (with lambda)': which split heads a figure asks, of a claim about these, where several
+    configs ask different ones."""
     name, _ = config_files.parted(figure)
-    return f' ({ASKED[name]})' if name in ASKED else ''
+    needs = {need for rule in by_kind.of_claim(claim) for need in _roles(rule)}
+    return f' ({ASKED[name]})' if name in ASKED and needs & {keys.SPLIT, keys.SPLIT_FOUR} else ''
+
+
+def _roles(rule: Rule[Any]) -> tuple[str, ...]:
+    return () if callable(rule.needs) else rule.needs
 
 
 def _line(cells: Sequence[str]) -> str:

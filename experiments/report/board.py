@@ -62,7 +62,7 @@ def _row(row: Standing, sizes: tuple[str, ...]) -> BoardRow:
             size,
             row.verdict(size),
             tuple(
-                f'{d.verdict}, {page.said(d)}' if row.mixed(size) else page.said(d)
+                f'{d.verdict}, ' * row.mixed(size) + page.said(row.claim.id, d)
                 for d in row.at(size)
             ),
         )

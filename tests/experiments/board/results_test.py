@@ -253,5 +253,7 @@ def test_a_few_settings_that_are_not_the_configs_are_named_beside_the_figure():
     found = board.standings([dataclasses.replace(summary(), changed=changed)])
     decision = next(s for s in found if s.claim.id == 'parity').decisions[0]
     named = 'train.a=0, train.b=1, train.c=2 and 2 more'
-    assert page.said(decision).startswith(f'fig1, 2 seeds, drawn with {named}: NoPE - RoPE ')
+    assert page.said('parity', decision).startswith(
+        f'fig1, 2 seeds, drawn with {named}: NoPE - RoPE '
+    )
     assert r'train.d=3, train.\|=4.' in page.markdown(found, ['quick'], lambda found: '')
