@@ -106,20 +106,35 @@ def check_runs(given: FigureInput, loss: Group, keys: KeyGroup) -> None:
 
 
 def rows(point: FrontierPoint) -> list[dict[str, Any]]:
-    """One row a seed."""
-    share, keys = point.share, point.keys
+    """One row a seed and a length at which anything was measured."""
+    groups = (point.loss, point.keys, point.four)
+    multiples = sorted({float(m) for group in groups if group is not None for m in group.multiples})
     return [
         {
             'label': point.label,
             'seed': seed,
-            'times': point.times,
-            'loss_at_L_nats': float(point.x[s]),
-            'loss_at_times_nats': float(point.y[s]),
-            'share_of_keys_at_times': None if share is None else float(share[s]),
-            'prompts': None if keys is None else keys.prompts,
-            'asked': None if keys is None else keys.asked,
+            'length_over_L': multiple,
+            'loss_window_nats': _value(point.loss, point.loss.loss_window, s, multiple),
+            'share_of_keys': _share(point.keys, s, multiple),
+            'share_of_four_keys': _share(point.four, s, multiple),
+            'prompts': None if point.keys is None else point.keys.prompts,
+            'asked': None if point.keys is None else point.keys.asked,
             'loss_record': point.loss.names[s],
-            'keys_record': None if keys is None else keys.names[s],
+            'keys_record': None if point.keys is None else point.keys.names[s],
+            'four_record': None if point.four is None else point.four.names[s],
         }
         for s, seed in enumerate(point.loss.seeds)
+        for multiple in multiples
     ]
+
+
+def _share(group: KeyGroup | None, seed: int, multiple: float) -> float | None:
+    return None if group is None else _value(group, group.shares, seed, multiple)
+
+
+def _value(
+    group: Group | KeyGroup, values_SN: np.ndarray, seed: int, multiple: float
+) -> float | None:
+    """None where that length was not measured."""
+    index = group.at(multiple)
+    return None if index is None else float(values_SN[seed, index])

@@ -46,28 +46,38 @@ def claims(split, rope=((1.3, 3.0), (1.3, 3.0)), **more):
     return {c.id: c for c in figure_of({'split': split, 'rope': rope}, **more).claims}
 
 
-def test_a_row_is_a_seed_of_a_point_with_what_the_records_hold():
+def test_a_row_is_a_seed_and_a_length_of_a_point_with_what_the_records_hold():
     given = INPUTS['frontier']
     rows = KINDS['frontier'].draw(given).rows
-    assert len(rows) == 3 * len(FRONTIER)
+    assert len({(row['label'], row['seed']) for row in rows}) == 3 * len(FRONTIER)
     for row in rows:
-        loss = given.records[row['loss_record']]['loss_window']
-        assert (row['loss_at_L_nats'], row['loss_at_times_nats']) == (loss[0], loss[6])
-        if row['keys_record'] is None:
-            assert row['share_of_keys_at_times'] is None and row['asked'] is None
-        else:
-            keys = given.records[row['keys_record']]['accuracy']
-            assert row['share_of_keys_at_times'] == pytest.approx(keys[3].mean())
+        for measure, column, record in (
+            ('loss_window', 'loss_window_nats', row['loss_record']),
+            ('accuracy', 'share_of_keys', row['keys_record']),
+            ('accuracy', 'share_of_four_keys', row['four_record']),
+        ):
+            if record is None:
+                assert row[column] is None
+                continue
+            found = given.records[record]
+            lengths = found.along('length', len(found[measure])) / found.attributes['train_length']
+            there = np.flatnonzero(np.isclose(lengths, row['length_over_L']))
+            if len(there):
+                assert row[column] == pytest.approx(found[measure][there[0]].mean())
+            else:
+                assert row[column] is None
+        if row['keys_record'] is not None:
             assert (row['prompts'], row['asked']) == (100, 'one key in filler')
+    assert {64.0, 1.0} <= {row['length_over_L'] for row in rows if row['share_of_keys'] is not None}
 
 
 def test_another_multiple_of_l_is_drawn():
     runs = synthetic.frontier_runs(1)
     output = drawn(runs, times=4)
     assert output.figure.axes[0].get_ylabel().startswith('loss at 4 L')
-    (row,) = [r for r in output.rows if r['label'] == 'RoPE']
-    assert row['loss_at_times_nats'] == runs['p1_loss/seed0']['loss_window'][4]
-    assert row['share_of_keys_at_times'] == 1
+    (row,) = [r for r in output.rows if r['label'] == 'RoPE' and r['length_over_L'] == 4]
+    assert row['loss_window_nats'] == runs['p1_loss/seed0']['loss_window'][4]
+    assert row['share_of_keys'] == 1
 
 
 def numbers_of(axes):
@@ -82,8 +92,11 @@ def test_points_lie_at_their_losses_in_the_colour_of_their_keys_and_the_legend_n
         zip(dots, FRONTIER.items(), strict=True), 1
     ):
         mine = [row for row in output.rows if row['label'] == label]
-        losses = [[row['loss_at_L_nats'], row['loss_at_times_nats']] for row in mine]
-        np.testing.assert_allclose(dot.get_xydata()[0], np.mean(losses, axis=0))
+        losses = [
+            np.mean([row['loss_window_nats'] for row in mine if row['length_over_L'] == multiple])
+            for multiple in (1, 8)
+        ]
+        np.testing.assert_allclose(dot.get_xydata()[0], losses)
         color = style.GREY if share is None else colormaps[frontier.COLORS](share)
         assert to_rgba(dot.get_color()) == pytest.approx(to_rgba(color))
         assert names[number - 1] == f'{number}  {label}'
