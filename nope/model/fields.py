@@ -81,7 +81,7 @@ class ModelFields:
     dtype: of the computation; parameters are float32 always.
     remat: what the backward pass recomputes: nothing, norms and the MLP's gate ('elementwise'),
         everything but the matrix products ('dots'), or whole layers ('full'); 'fit' is in training
-        the first of these that fits a device (`nope.training.recomputation`). XLA's CPU backend
+        the first of these that fits a device (`nope.training.remat`). XLA's CPU backend
         recomputes in a loop over layers only (`unroll`), and there a search of lambda always has
         'elementwise' in place of 'none'.
     attention: name of the attention implementation; None lets `nope.attention` choose.

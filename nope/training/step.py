@@ -14,7 +14,7 @@ from nope.data.batch import Batch
 from nope.model import ModelConfig, apply
 from nope.model.dropout import row_keys
 from nope.runtime.libraries import optax
-from nope.training import optim, recomputation
+from nope.training import optim, remat
 from nope.training.entropy import entropy_gap, head_gaps, row_entropies
 from nope.training.guard import is_bad
 from nope.training.state import TrainState
@@ -68,7 +68,7 @@ def make_step(config: ModelConfig, optimizer: optim.OptimizerConfig) -> Step:
     the loss and the gradients. seed: uint32 scalar if the step drops (`drops`). Its masks follow
     the seed, the number of the step and the number of a row in the whole batch.
     """
-    config = recomputation.of_step(config, optimizer.trains)
+    config = remat.of_step(config, optimizer.trains)
     transform = optax.with_extra_args_support(optim.make_optimizer(optimizer))
     schedule = optim.learning_rate(optimizer)
 

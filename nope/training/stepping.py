@@ -16,7 +16,7 @@ from nope import sharding
 from nope.data.batch import Batch
 from nope.model import ModelConfig, apply
 from nope.runtime import hardware
-from nope.training import optim, recomputation
+from nope.training import optim, remat
 from nope.training.config import Compute, Earlier, TrainConfig
 from nope.training.state import TrainState
 from nope.training.step import Metrics, drops, make_step
@@ -100,16 +100,18 @@ def step_on(
     def take_step(state: TrainState, frozen: Variables, batch: Batch) -> tuple[TrainState, Metrics]:
         placed = _placed(config, compute, mesh, batch)
         arguments, length = (state, frozen, placed, *seeds), placed.tokens.shape[-1]
-
-        def lowered(model: ModelConfig) -> jax.stages.Lowered:
-            return jitted_step(model, config.optimizer, state).lower(*arguments)
-
         with sharding.use(mesh):
             if length not in chosen:
-                capacity = hardware.memory_of(mesh.local_devices[0])
-                fitted = recomputation.fitting(model, config.optimizer.trains, lowered, capacity)
-                chosen[length] = jitted_step(fitted, config.optimizer, state)
+                chosen[length] = fitting_step(*arguments)
             return chosen[length](*arguments)
+
+    def fitting_step(state: TrainState, *others: Any) -> Any:
+        def lowered(model: ModelConfig) -> jax.stages.Lowered:
+            return jitted_step(model, config.optimizer, state).lower(state, *others)
+
+        capacity = hardware.memory_of(mesh.local_devices[0])
+        fitted = remat.fitting(model, config.optimizer.trains, lowered, capacity)
+        return jitted_step(fitted, config.optimizer, state)
 
     return take_step
 

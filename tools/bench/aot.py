@@ -56,7 +56,7 @@ from experiments.programs import Program, Step
 from nope import sharding
 from nope.model import ModelConfig
 from nope.runtime import hardware, progress, targets
-from nope.training import recomputation
+from nope.training import remat
 from tools.bench import aot_programs, aot_record, flops
 from tools.bench.hlo import CompiledText
 
@@ -87,7 +87,7 @@ def analyse(program: Program, mesh: Mesh) -> dict[str, Any]:
     memory: Any = compiled.memory_analysis()
     text = CompiledText(compiled.as_text(), program.rounds)
     received = text.collective_bytes()
-    total = recomputation.program_bytes(memory)
+    total = remat.program_bytes(memory)
     found: dict[str, Any] = {
         'arguments_gib': _gib(memory.argument_size_in_bytes),
         'temporary_gib': _gib(memory.temp_size_in_bytes),
@@ -132,7 +132,7 @@ def fitted(step: Step, mesh: Mesh) -> Step:
             return dataclasses.replace(step, model=model).trace(mesh).lower()
 
     capacity = hardware.USABLE * device.memory
-    model = recomputation.fitting(step.model, step.optimizer.trains, lowered, capacity)
+    model = remat.fitting(step.model, step.optimizer.trains, lowered, capacity)
     return dataclasses.replace(step, model=model)
 
 

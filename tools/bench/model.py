@@ -37,7 +37,7 @@ from nope.evals import batching
 from nope.evals.generation import Generator, Options
 from nope.model import ModelConfig, counts
 from nope.runtime import hardware
-from nope.training.recomputation import LEAST_FIRST
+from nope.training.remat import LEAST_FIRST
 from nope.variables import fresh_variables
 from tools.bench import harness
 from tools.bench.shapes import LARGE, QUICK

@@ -32,7 +32,7 @@ from nope.data import Batch
 from nope.evals import forward
 from nope.model import ModelConfig, counts
 from nope.runtime import hardware
-from nope.training import optim, recomputation
+from nope.training import optim, remat
 from nope.training.state import fresh_state
 from nope.training.stepping import jitted_step
 from nope.variables import fresh_variables
@@ -128,7 +128,7 @@ class Runnable:
                 lower = functools.partial(_lowered_step, optimizer, arguments)
                 start = time.perf_counter()
                 capacity = hardware.memory_of(jax.local_devices()[0])
-                self.model = recomputation.fitting(model, optimizer.trains, lower, capacity)
+                self.model = remat.fitting(model, optimizer.trains, lower, capacity)
                 lowered = lower(self.model)
             self._compiled = lowered.compile()
             self.compile_seconds = time.perf_counter() - start

@@ -1,4 +1,4 @@
-"""How much a step computes again in its backward pass: as little as the device's memory allows."""
+"""Rematerialisation of a training step: the least whose program fits the device's memory."""
 
 from __future__ import annotations
 

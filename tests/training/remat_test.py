@@ -17,7 +17,7 @@ from nope.runtime import hardware, processes
 from nope.training import stepping
 from nope.training.config import Compute, TrainConfig
 from nope.training.optim import OptimizerConfig
-from nope.training.recomputation import LEAST_FIRST, SPARE, fitting, program_bytes
+from nope.training.remat import LEAST_FIRST, SPARE, fitting, program_bytes
 from nope.training.state import fresh_state
 from nope.training.step import make_step
 from nope.training.stepping import step_on
