@@ -231,12 +231,14 @@ def _records(
             sums = [loss_W @ counts_WR for loss_W, counts_WR in zip(by_window, counts, strict=True)]
             resampled = np.stack(sums, axis=1) / np.stack(windows, axis=1)
     shortest = min(plans, key=lambda p: p.window)
-    read = documents.windows(shortest.documents, shortest.ends, shortest.window)
+    # A prefix may stand in front of what is read, and is not scored.
+    size = min(stride + len(documents.prefix), shortest.window)
+    scored = documents.windows(shortest.documents, shortest.ends, size)[:, -stride:]
     axes = ('length',)
     return Records(
         attributes={
             'evaluation': 'perplexity',
-            FLOOR: unigram.entropy(read[:, -stride:]),  # a prefix may stand in front
+            FLOOR: unigram.entropy(scored),
             'stride': stride,
             'scored': budget,
             'bos': bool(documents.prefix),
