@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import pathlib
 
@@ -17,7 +18,7 @@ from nope.evals.exact_match import ask
 from nope.evals.masked_answers import MaskedScorer, padded_length
 from nope.evals.samples import SampleLog
 from nope.model import ModelConfig
-from nope.positions import Learned, NoPE, Position, RoPE
+from nope.positions import DynamicNTK, Learned, NoPE, Position, RoPE
 from nope.training.optim import OptimizerConfig
 from nope.training.state import fresh_state
 from nope.training.step import make_step
@@ -48,9 +49,13 @@ def trained(position: Position, steps: int) -> MaskedScorer:
     return MaskedScorer(model, {**frozen, **state.trained}, tiny.mesh(), batch_tokens=256)
 
 
-def test_scores_are_those_of_each_example_by_itself() -> None:
-    """Whatever it is batched with: the definition is the pass over one unpadded example."""
+@pytest.mark.parametrize('rope', [RoPE(), RoPE(scaling=DynamicNTK(factor=1.0, train_length=4))])
+def test_scores_are_those_of_each_example_by_itself(rope: RoPE) -> None:
+    """Whatever it is batched with: the definition is the pass over one unpadded example. Its length
+    is what a rotation may follow."""
     scorer, asked = trained(RoPE(), 60), ask(COPYING, 3, LIMIT)
+    config = dataclasses.replace(scorer.config, position=rope)
+    scorer = MaskedScorer(config, scorer._variables, tiny.mesh(), batch_tokens=256)
     ids = [asked.ids(q) for q in asked.questions if q.example.length in (2, 6)]
     scores = scorer.score([x.prompt for x in ids], [x.target for x in ids])
     for x, score in zip(ids, scores, strict=True):
