@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import pathlib
 import signal
-import time
 
 import pytest
 
@@ -32,12 +31,6 @@ pytestmark = [
 ]
 
 
-def until(ready, process, seconds: float = 180.0) -> None:
-    ends = time.monotonic() + seconds
-    while process.poll() is None and not ready() and time.monotonic() < ends:
-        time.sleep(0.001)
-
-
 def test_a_stop_and_a_kill_change_no_bit(tmp_path: pathlib.Path) -> None:
     """SIGTERM in the first attempt, SIGKILL in the second, each after a step of its own."""
     whole, broken = tmp_path / 'whole', tmp_path / 'broken'
@@ -45,7 +38,7 @@ def test_a_stop_and_a_kill_change_no_bit(tmp_path: pathlib.Path) -> None:
     assert ended.status == 0, ended.errors
 
     first = harness.start(broken, platforms=PLATFORMS, flags=FLAGS)
-    until(lambda: bool(harness.committed(broken)), first)
+    harness.wait_for(first, lambda: bool(harness.committed(broken)), 180)
     first.send_signal(signal.SIGTERM)
     stopped = harness.finish(first)
     assert stopped.status == 143, stopped.errors

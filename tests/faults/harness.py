@@ -58,11 +58,16 @@ def run(folder: pathlib.Path, mesh: str = '', devices: int = 1) -> Ended:
     return finish(start(folder, mesh, devices))
 
 
-def kill_when(process: subprocess.Popen, ready: Callable[[], bool], seconds: float = 120) -> Ended:
-    """SIGKILL once `ready()`; it ends by itself where it is faster."""
+def wait_for(process: subprocess.Popen, ready: Callable[[], bool], seconds: float) -> None:
+    """Until `ready()`, the end of the process, or so many seconds."""
     deadline = time.monotonic() + seconds
     while process.poll() is None and not ready() and time.monotonic() < deadline:
         time.sleep(0.001)
+
+
+def kill_when(process: subprocess.Popen, ready: Callable[[], bool], seconds: float = 120) -> Ended:
+    """SIGKILL once `ready()`; it ends by itself where it is faster."""
+    wait_for(process, ready, seconds)
     process.send_signal(signal.SIGKILL)
     return finish(process)
 
