@@ -114,9 +114,9 @@ def rows(point: FrontierPoint) -> list[dict[str, Any]]:
             'label': point.label,
             'seed': seed,
             'length_over_L': multiple,
-            'loss_window_nats': _value(point.loss, point.loss.loss_window, s, multiple),
-            'share_of_keys': _share(point.keys, s, multiple),
-            'share_of_four_keys': _share(point.four, s, multiple),
+            'loss_window_nats': _at(point.loss, 'loss_window', s, multiple),
+            'share_of_keys': _at(point.keys, 'shares', s, multiple),
+            'share_of_four_keys': _at(point.four, 'shares', s, multiple),
             'prompts': None if point.keys is None else point.keys.prompts,
             'asked': None if point.keys is None else point.keys.asked,
             'loss_record': point.loss.names[s],
@@ -128,13 +128,7 @@ def rows(point: FrontierPoint) -> list[dict[str, Any]]:
     ]
 
 
-def _share(group: KeyGroup | None, seed: int, multiple: float) -> float | None:
-    return None if group is None else _value(group, group.shares, seed, multiple)
-
-
-def _value(
-    group: Group | KeyGroup, values_SN: np.ndarray, seed: int, multiple: float
-) -> float | None:
+def _at(group: Group | KeyGroup | None, measure: str, seed: int, multiple: float) -> float | None:
     """None where that length was not measured."""
-    index = group.at(multiple)
-    return None if index is None else float(values_SN[seed, index])
+    index = None if group is None else group.at(multiple)
+    return None if index is None else float(getattr(group, measure)[seed, index])

@@ -30,7 +30,7 @@ class Drawn(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """What prompts are made for.
+    """Length, tokenizer, seed and corpora that prompts are made for.
 
     count: tokens of a text, without BOS. length: tokens of a prompt and its answer. vocabulary:
     makes the words where a task needs them.

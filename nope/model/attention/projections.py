@@ -36,7 +36,7 @@ def keys_values(
 
 
 def output(module: nn.Module, config: ModelConfig, seen_BTNH: jax.Array) -> jax.Array:
-    """What the heads saw, put together: [B, T, D]."""
+    """Output projection of the heads, [B, T, D]."""
     c = config
     shape, axes = (c.heads, c.head_dim, c.width), ('heads', 'head_dim', 'embed')
     weight_NHD = parameter(module, 'output', initializer(c, 'output'), shape, axes, c.dtype)
