@@ -39,10 +39,7 @@ def alone(folder: pathlib.Path) -> Iterator[None]:
 
 
 def write_inputs(
-    folder: pathlib.Path,
-    name: str,
-    figure: Mapping[str, Any],
-    sources: Mapping[str, pathlib.Path],
+    folder: pathlib.Path, name: str, figure: Mapping[str, Any], sources: Mapping[str, pathlib.Path]
 ) -> None:
     """Notes in `folder` what the figure is drawn from. figure: its kind and options."""
     relative = {key: os.path.relpath(path, folder) for key, path in sources.items()}

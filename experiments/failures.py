@@ -29,12 +29,7 @@ from nope.training.reporting import TrainingDiverged
 from nope.training.train import Interrupted
 
 # Of a stop, of the command as a whole, or of its processes.
-_ENDING = (
-    Interrupted,
-    LostLeaseError,
-    processes.MissingProcessError,
-    processes.OtherProcessError,
-)
+_ENDING = (Interrupted, LostLeaseError, processes.MissingProcessError, processes.OtherProcessError)
 _EXPECTED = (CheckpointError, CheckpointFileError, MemoryError, OSError, TrainingDiverged)
 # Of a disk to which nothing else could be written either.
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.ESTALE, errno.EFBIG)

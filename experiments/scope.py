@@ -43,10 +43,7 @@ class Scope:
         return tuple(self._config[group])
 
     def section(
-        self,
-        name: str,
-        entry: Section | None = None,
-        default: Mapping[str, Any] | None = None,
+        self, name: str, entry: Section | None = None, default: Mapping[str, Any] | None = None
     ) -> Section:
         """A section of the config, with the changes of an entry that names it. default: stands in
         for a missing section."""
@@ -121,11 +118,7 @@ class Scope:
     # Data
 
     def data(
-        self,
-        entry: Section,
-        length: int,
-        tokenizer: str | None = None,
-        bos: bool | None = None,
+        self, entry: Section, length: int, tokenizer: str | None = None, bos: bool | None = None
     ) -> DataConfig:
         """Data of a run: the config's with the run's changes. length: the longest it is
         trained at, in tokens. tokenizer, bos: those of the model it starts from; another `bos` has

@@ -284,9 +284,7 @@ def _chunked_backward(cap: float | None, saved, d_nll_CBT: jax.Array):
         return d_head_DV + _d_head(hidden_BTD, d_logits_BTV), _d_hidden(d_logits_BTV, head_DV)
 
     d_head_DV, d_hidden_CBTD = jax.lax.scan(
-        one,
-        jnp.zeros(head_DV.shape, jnp.float32),
-        (hidden_CBTD, targets_CBT, lse_CBT, d_nll_CBT),
+        one, jnp.zeros(head_DV.shape, jnp.float32), (hidden_CBTD, targets_CBT, lse_CBT, d_nll_CBT)
     )
     return d_hidden_CBTD, d_head_DV.astype(head_DV.dtype), None
 

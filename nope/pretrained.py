@@ -152,11 +152,7 @@ class Pretrained:
         if not isinstance(self.model.lam, Constant):
             raise ValueError(f'lambda is {self.model.lam.describe()}; accepted: a constant one')
         optimizer = OptimizerConfig(
-            learning_rate,
-            trains='lam',
-            warmup_steps=steps // 10,
-            decay_steps=steps,
-            bound=bound,
+            learning_rate, trains='lam', warmup_steps=steps // 10, decay_steps=steps, bound=bound
         )
         parts = sharding.batch_parts(self.mesh)
         rows = -(-min(batch_size, len(blocks)) // parts) * parts  # as many on every device

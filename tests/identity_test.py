@@ -28,10 +28,7 @@ class Mixture:
 
 def test_plain_form_is_json_and_leaves_out_execution() -> None:
     found = plain(Mixture((Source('a', threads=7),)))
-    assert found == {
-        'type': 'Mixture',
-        'sources': [{'type': 'Source', 'name': 'a'}],
-    }
+    assert found == {'type': 'Mixture', 'sources': [{'type': 'Source', 'name': 'a'}]}
     assert json.loads(json.dumps(found)) == found
 
 

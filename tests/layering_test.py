@@ -396,10 +396,7 @@ def test_a_broken_rule_is_found(module: str, source: str) -> None:
     [
         ('nope.training.train', 'from nope import variables\nfrom nope.runtime import hardware'),
         ('nope.model.layers', 'from nope.attention import attention\nfrom .config import A'),
-        (
-            'nope.evals.forward',
-            'from nope import losses, records\nfrom nope.training import train',
-        ),
+        ('nope.evals.forward', 'from nope import losses, records\nfrom nope.training import train'),
         ('nope.data.pipeline', 'import grain\nfrom nope.data import batch'),
         ('configs.first_paper.fig1', 'import ml_collections\nfrom configs.shared import models'),
         (

@@ -29,13 +29,7 @@ MODEL = ModelConfig(
 )
 
 TINYLLAMA = ModelConfig(
-    layers=22,
-    width=2048,
-    heads=32,
-    kv_heads=4,
-    mlp_width=5632,
-    vocab_size=32_000,
-    head_dim=64,
+    layers=22, width=2048, heads=32, kv_heads=4, mlp_width=5632, vocab_size=32_000, head_dim=64
 )
 
 # Every part that a block may have and MODEL has not.

@@ -30,11 +30,7 @@ def get_config(size: str = 'quick') -> ConfigDict:
         'rope': {'run': 'rope', 'times': times},
         'rope_ntk': {'run': 'rope', 'times': times, 'position': models.DYNAMIC_NTK},
     }
-    config.evals['nope_uniform'] = {
-        'run': 'nope',
-        'times': times,
-        **pieces.uniform(config, times),
-    }
+    config.evals['nope_uniform'] = {'run': 'nope', 'times': times, **pieces.uniform(config, times)}
     curves = (
         {'record': 'nope', 'label': 'NoPE'},
         {'record': 'nope_uniform', 'label': 'NoPE, one multiplier'},

@@ -70,11 +70,6 @@ def add_log_length(config: ConfigDict, times: tuple[float, ...]) -> str:
     """The run that searches one coefficient of ln(n / L) per head, batches at several lengths."""
     config.runs['log_length'] = {
         'init': 'nope',
-        'search': {
-            'law': 'log_length',
-            'times': times,
-            'bound': 0.0,
-            'start': 0.0,
-        },
+        'search': {'law': 'log_length', 'times': times, 'bound': 0.0, 'start': 0.0},
     }
     return 'log_length'

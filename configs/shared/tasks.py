@@ -40,13 +40,7 @@ SPLITS = (
     *('scan', 'pcfg'),
 )
 # What the second paper calls an encoding.
-PAPER = {
-    'rope': 'RoPE',
-    'alibi': 'ALiBi',
-    't5': 'T5',
-    'sinusoidal': 'APE',
-    'nope': 'NoPE',
-}
+PAPER = {'rope': 'RoPE', 'alibi': 'ALiBi', 't5': 'T5', 'sinusoidal': 'APE', 'nope': 'NoPE'}
 
 _SHAPES: dict[str, dict] = {
     'quick': {'layers': 4, 'width': 64, 'heads': 4, 'mlp_width': 168},

@@ -23,13 +23,9 @@ def add(config: ConfigDict, size: str) -> ConfigDict:
     # stride: tokens scored in a window, None for L / 8 (256 of 2,048). budget: at each length.
     # published: as in the paper, BOS is before a document and not in every window, and each length
     # scores other tokens; False: every window has BOS, and every length scores the same tokens.
-    budget = {
-        'quick': 8192,
-        'small': 16_384,
-        'medium': 32_768,
-        'large': 131_072,
-        'paper': 2**21,
-    }[size]
+    budget = {'quick': 8192, 'small': 16_384, 'medium': 32_768, 'large': 131_072, 'paper': 2**21}[
+        size
+    ]
     config.perplexity = {
         'stride': placeholder(int),
         'budget': budget,

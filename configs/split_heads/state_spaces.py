@@ -30,10 +30,7 @@ def get_config(size: str = 'quick') -> ConfigDict:
     mixer = {'kind': 'mamba2', 'heads': heads, 'head_dim': width // heads, 'state': STATE}
     local = {
         MAMBA: ('Mamba-2', {'mixer': mixer}),
-        WINDOW: (
-            'RoPE in a window',
-            {'position': models.ROPE, 'window': config.train.length // 2},
-        ),
+        WINDOW: ('RoPE in a window', {'position': models.ROPE, 'window': config.train.length // 2}),
         GATES: ('forget gates', {'position': splits.FORGET}),
     }
     labels = {}

@@ -92,11 +92,7 @@ def evaluate(
 
 
 def _spec(
-    options: argparse.Namespace,
-    run: Source,
-    command: Command,
-    path: str,
-    lengths: tuple[int, ...],
+    options: argparse.Namespace, run: Source, command: Command, path: str, lengths: tuple[int, ...]
 ) -> EvalSpec:
     """The evaluation as an entry of a config would ask for it."""
     kind, where = KINDS[command.kind], f'evals.{command.name}'

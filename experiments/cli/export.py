@@ -84,11 +84,7 @@ def _run(options: argparse.Namespace) -> None:
         ends = ends_within(marks, described.model.vocab_size)
         bos = described.bos if marks.bos_id is None and not options.tokenizer else marks.bos_id
         described = described._replace(bos=bos, eos=marks.eos_id, ends=ends)
-    origin = {
-        'run': options.run.resolve().name,
-        'step': options.step,
-        'spec': dict(found.spec),
-    }
+    origin = {'run': options.run.resolve().name, 'step': options.step, 'spec': dict(found.spec)}
     for path, export in wanted.items():
         save(
             path,

@@ -216,9 +216,7 @@ def compilation() -> Iterator[Spans]:
 
 
 def _report(
-    options: argparse.Namespace,
-    prompts: Sequence[Prompt],
-    ends: Sequence[tuple[str, np.ndarray]],
+    options: argparse.Namespace, prompts: Sequence[Prompt], ends: Sequence[tuple[str, np.ndarray]]
 ) -> None:
     found = list(zip(prompts, ends, strict=True))
     try:

@@ -36,10 +36,7 @@ from nope.runtime.files import write_bytes, write_text
 
 # Pictures that are written. matplotlib drops a metadata entry that is None; by default it would
 # store date and version.
-METADATA: Mapping[str, dict[str, None]] = {
-    'png': {'Software': None},
-    'pdf': {'CreationDate': None},
-}
+METADATA: Mapping[str, dict[str, None]] = {'png': {'Software': None}, 'pdf': {'CreationDate': None}}
 
 D = TypeVar('D')
 F = TypeVar('F', bound='Figure[Any]')

@@ -144,10 +144,7 @@ def _text(view: dict[str, Any]) -> bytes:
         ]
     )
     html = environment.get_template('page.html').render(
-        view,
-        policy=policy,
-        style=style,
-        script=script,
+        view, policy=policy, style=style, script=script
     )
     return html.encode('utf-8', errors='replace')  # names may hold halves of characters
 

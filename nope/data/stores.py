@@ -46,11 +46,7 @@ def open_store(
         if not (folder / 'metadata.json').is_file():
             _log.info('tokenising %s into %s', source.describe(), folder)
             prepare.prepare(
-                source,
-                config.tokenizer,
-                folder,
-                cache=cache,
-                split=split if alone else None,
+                source, config.tokenizer, folder, cache=cache, split=split if alone else None
             )
         metadata = shards.read_metadata(source.name(), folder)
     store = shards.TokenStore(folder, split, metadata)

@@ -368,10 +368,7 @@ def _prefix(library: Any) -> tuple[int, ...]:
 
 
 def _marks(
-    declared: Declared,
-    piece_id: Callable[[str], int | None],
-    own: Mapping[str, int],
-    named: str,
+    declared: Declared, piece_id: Callable[[str], int | None], own: Mapping[str, int], named: str
 ) -> tuple[int, int | None]:
     """EOS and BOS: as the files beside the tokenizer declare them, or as its own file does (`own`);
     EOS also by the ids of the model's files. Else the first of the usual pieces is taken and said,

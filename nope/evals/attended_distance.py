@@ -91,11 +91,7 @@ def run(
 
 @functools.partial(jax.jit, static_argnames='bins')
 def histogram(
-    weights_LBNRS: jax.Array,
-    queries_R: jax.Array,
-    first_B: jax.Array,
-    end_B: jax.Array,
-    bins: int,
+    weights_LBNRS: jax.Array, queries_R: jax.Array, first_B: jax.Array, end_B: jax.Array, bins: int
 ) -> tuple[jax.Array, jax.Array]:
     """Counts int32 [L, N, bins] of the distances in each bin, and their sums float32 [L, N], over
     the queries with first <= q < end. The sums are NaN with the weights."""

@@ -37,15 +37,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jax.sharding import Mesh
 
-from nope.data.tasks import (
-    Example,
-    SteppedTask,
-    Task,
-    TaskData,
-    Tokenised,
-    answers,
-    tokenised,
-)
+from nope.data.tasks import Example, SteppedTask, Task, TaskData, Tokenised, answers, tokenised
 from nope.data.tokenizers import Tokenizer
 from nope.evals.forward import Progress
 from nope.evals.generation import Generator, Options

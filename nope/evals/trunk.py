@@ -85,9 +85,6 @@ def _spread(trunk: Cache, filled: jax.Array, length_B: jax.Array) -> Cache:
 
 @functools.partial(jax.jit, static_argnums=0, donate_argnums=2)
 def _fill(
-    config: ModelConfig,
-    weights: Mapping[str, Any],
-    cache: Cache,
-    tokens_BC: jax.Array,
+    config: ModelConfig, weights: Mapping[str, Any], cache: Cache, tokens_BC: jax.Array
 ) -> Cache:
     return read(config, weights, tokens_BC, cache)[1]

@@ -171,10 +171,7 @@ def _check_base(folder: pathlib.Path, place: pathlib.Path, wanted: Any, found: A
 
 
 def write_run(
-    folder: pathlib.Path,
-    described: Described,
-    variables: Variables,
-    origin: Mapping[str, Any],
+    folder: pathlib.Path, described: Described, variables: Variables, origin: Mapping[str, Any]
 ) -> None:
     """Saves an imported model as a finished run of no steps, which `read_run` reads.
 

@@ -177,10 +177,7 @@ class Cache(NamedTuple):
 
 
 def empty(
-    config: ModelConfig,
-    length_B: jax.Array,
-    slots: int,
-    padding_B: jax.Array | None = None,
+    config: ModelConfig, length_B: jax.Array, slots: int, padding_B: jax.Array | None = None
 ) -> Cache:
     """A cache of B rows that holds nothing. Arguments as the fields of `Cache`. ValueError for a
     known length beyond the position encoding, and for an encoder."""

@@ -58,9 +58,7 @@ class OtherProcessError(RuntimeError):
 
 
 def start(
-    mode: str = AUTO,
-    seconds: int = START_SECONDS,
-    met: Callable[[], None] = lambda: None,
+    mode: str = AUTO, seconds: int = START_SECONDS, met: Callable[[], None] = lambda: None
 ) -> None:
     """Joins the other processes, before JAX computes anything. `met` is called once all are
     connected, before any device is used.

@@ -50,10 +50,7 @@ def model(longest: int, vocab_size: int, dtype: str = 'float32') -> ModelConfig:
 
 
 def variables(
-    config: ModelConfig,
-    slope: float = 1.0,
-    content_VV: np.ndarray | None = None,
-    seed: int = 0,
+    config: ModelConfig, slope: float = 1.0, content_VV: np.ndarray | None = None, seed: int = 0
 ) -> Variables:
     """Weights of that model, float32. content_VV: A, by the query's token and the key's; None for
     zeros. seed: draws the first layer's queries, which are arbitrary. ValueError for A of another

@@ -81,11 +81,7 @@ REFUSALS: list[tuple[str, tuple, dict]] = [
     (r'bias.table_PN has shape \(32,\)', shapes(), {'bias': Buckets(jnp.ones(32))}),
     ('bias.table_PN has 1 buckets', shapes(), {'bias': Buckets(jnp.ones((1, 4)))}),
     ('bias.max_distance is 16', shapes(), {'bias': Buckets(jnp.ones((32, 4)), 16)}),
-    (
-        '4 where bidirectional',
-        shapes(),
-        {'bias': Buckets(jnp.ones((3, 4)), bidirectional=True)},
-    ),
+    ('4 where bidirectional', shapes(), {'bias': Buckets(jnp.ones((3, 4)), bidirectional=True)}),
     *(
         (
             r'key_bias_BNS has shape \(.*\), expected \(2, 4, 8\): batch, query heads, keys',

@@ -13,12 +13,7 @@ from nope.attention import Bias, Buckets, Mask, attention
 from nope.attention.cases import Trial, make_inputs
 from nope.attention.chunked import layout
 from tests.attention.cases import FACTOR_CASES, KEY_BIAS_CASES, TEST_CASES
-from tests.attention.contract import (
-    TOLERANCE,
-    AttentionContract,
-    assert_agrees,
-    assert_close,
-)
+from tests.attention.contract import TOLERANCE, AttentionContract, assert_agrees, assert_close
 from tests.attention.factor_contract import FactorContract
 from tests.attention.key_bias_contract import KeyBiasContract
 

@@ -24,13 +24,7 @@ from nope.attention.mosaic_gpu.sizes import HopperBlocks, blocks_of
 from nope.attention.reference import reference_attention
 from nope.attention.structure import AttentionOutput, Mask
 from tests.attention.cases import KEY_BIAS_CASES, TEST_CASES
-from tests.attention.contract import (
-    OUTPUTS,
-    TOLERANCE,
-    assert_close,
-    expected,
-    value_and_gradients,
-)
+from tests.attention.contract import OUTPUTS, TOLERANCE, assert_close, expected, value_and_gradients
 from tests.attention.devices import on_device
 from tests.interpreted import MOSAIC_GPU
 
@@ -312,9 +306,7 @@ def test_says_what_it_cannot_do(change: dict, reason: str) -> None:
     assert reason in (BACKEND.unsupported(dataclasses.replace(CALL, **change)) or '')
 
 
-def test_refuses_a_jax_that_waits_for_all_products_at_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_refuses_a_jax_that_waits_for_all_products_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     language = pytest.importorskip('jax.experimental.pallas.mosaic_gpu')
     monkeypatch.delattr(language, 'wgmma_accumulator_load', raising=False)
     _missing.cache_clear()

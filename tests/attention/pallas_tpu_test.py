@@ -16,12 +16,7 @@ from nope.attention.cases import Trial, make_inputs
 from nope.attention.flash import flash_attention
 from nope.attention.pallas_tpu import BACKEND, PallasTpu, kernel, sizes
 from nope.attention.pallas_tpu.sizes import TpuBlocks, part_of
-from tests.attention.contract import (
-    TOLERANCE,
-    AttentionContract,
-    assert_close,
-    value_and_gradients,
-)
+from tests.attention.contract import TOLERANCE, AttentionContract, assert_close, value_and_gradients
 from tests.attention.devices import on_device
 from tests.attention.factor_contract import FactorContract
 from tests.attention.key_bias_contract import KeyBiasContract

@@ -8,15 +8,7 @@ import random
 import numpy as np
 import pytest
 
-from nope.data import (
-    Batch,
-    DataConfig,
-    load_tokenizer,
-    prepare,
-    shards,
-    stores,
-    training_batches,
-)
+from nope.data import Batch, DataConfig, load_tokenizer, prepare, shards, stores, training_batches
 from nope.data.sources import JsonLines, Shards, Text
 
 LENGTH = 31

@@ -23,11 +23,7 @@ def template(*specials: str, after: tuple[str, ...] = ()) -> dict:
         return {'SpecialToken': {'id': name, 'type_id': 0}}
 
     ids = {'<s>': 0, '</s>': 1, '<x>': 2}
-    single = [
-        *map(piece, specials),
-        {'Sequence': {'id': 'A', 'type_id': 0}},
-        *map(piece, after),
-    ]
+    single = [*map(piece, specials), {'Sequence': {'id': 'A', 'type_id': 0}}, *map(piece, after)]
     return {
         'type': 'TemplateProcessing',
         'single': single,

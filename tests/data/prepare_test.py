@@ -187,12 +187,7 @@ def test_error_in_a_part_reaches_the_caller(tmp_path, workers):
     source = JsonLines(str(tmp_path / 'rows.jsonl'))
     with pytest.raises(ValueError, match='not a line of JSON'):
         prepare.prepare(
-            source,
-            'bytes',
-            tmp_path / 'out',
-            cache=tmp_path,
-            workers=workers,
-            part_bytes=4000,
+            source, 'bytes', tmp_path / 'out', cache=tmp_path, workers=workers, part_bytes=4000
         )
     assert not (tmp_path / 'out' / 'metadata.json').exists()
 

@@ -12,11 +12,7 @@ import pytest
 from nope.runtime import processes
 from tests.distributed import launching
 
-WHOLE = {
-    'JAX_COORDINATOR_ADDRESS': 'host:1234',
-    'JAX_NUM_PROCESSES': '4',
-    'JAX_PROCESS_ID': '2',
-}
+WHOLE = {'JAX_COORDINATOR_ADDRESS': 'host:1234', 'JAX_NUM_PROCESSES': '4', 'JAX_PROCESS_ID': '2'}
 
 
 def run(body: str, count: int = 2) -> list[tuple[int, str, str]]:
@@ -195,11 +191,7 @@ def test_alone_everything_is_decided_here() -> None:
         ('auto', {'SLURM_STEP_NUM_TASKS': '1'}, None),
         ('auto', {'SLURM_STEP_NUM_TASKS': '8'}, {'cluster_detection_method': 'slurm'}),
         ('auto', {'OMPI_COMM_WORLD_SIZE': '2'}, {'cluster_detection_method': 'ompi'}),
-        (
-            'auto',
-            WHOLE,
-            {'coordinator_address': 'host:1234', 'num_processes': 4, 'process_id': 2},
-        ),
+        ('auto', WHOLE, {'coordinator_address': 'host:1234', 'num_processes': 4, 'process_id': 2}),
     ],
 )
 def test_the_environment_says_who_takes_part(mode, environ, expected) -> None:
@@ -210,10 +202,7 @@ def test_the_environment_says_who_takes_part(mode, environ, expected) -> None:
     ('changes', 'message'),
     [
         ({'JAX_PROCESS_ID': ''}, 'JAX_NUM_PROCESSES is set, but not JAX_PROCESS_ID'),
-        (
-            {'JAX_PROCESS_ID': '4'},
-            'JAX_PROCESS_ID is 4; accepted: 0 to 3',
-        ),
+        ({'JAX_PROCESS_ID': '4'}, 'JAX_PROCESS_ID is 4; accepted: 0 to 3'),
         ({'JAX_PROCESS_ID': '-1'}, "JAX_PROCESS_ID is '-1'; accepted: a whole number"),
         ({'JAX_NUM_PROCESSES': 'x'}, "JAX_NUM_PROCESSES is 'x'"),
         ({'JAX_COORDINATOR_ADDRESS': 'host'}, "is 'host'; accepted: HOST:PORT"),

@@ -3,18 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.evals.divergences import (
-    attention_distance,
-    jensen_shannon,
-    swapped_jensen_shannon,
-)
+from tests.evals.divergences import attention_distance, jensen_shannon, swapped_jensen_shannon
 from tests.vectors import VECTORS
 
 OWN = VECTORS['divergences']
-NAMES = {
-    'jsd_nats': jensen_shannon,
-    'released_code_reverse_jsd': swapped_jensen_shannon,
-}
+NAMES = {'jsd_nats': jensen_shannon, 'released_code_reverse_jsd': swapped_jensen_shannon}
 
 
 def distributions(seed: int, *shape: int, sharpness: float = 3.0) -> np.ndarray:

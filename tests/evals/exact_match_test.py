@@ -15,14 +15,7 @@ import pytest
 
 from nope import sharding
 from nope.data import TaskData
-from nope.data.tasks import (
-    Sizes,
-    SteppedTask,
-    named,
-    scratchpad,
-    symbols,
-    training_batches,
-)
+from nope.data.tasks import Sizes, SteppedTask, named, scratchpad, symbols, training_batches
 from nope.data.tasks.scratchpad import FULL, MINIMAL
 from nope.evals import exact_match
 from nope.evals.exact_match import Asked, ask

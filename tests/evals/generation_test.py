@@ -192,13 +192,9 @@ def test_samples_follow_the_seed_and_no_other_row() -> None:
 def beams(config: ModelConfig = FOLLOWING) -> list[list[int]]:
     search = BeamSearch(BEAMS.beams, BEAMS.length_penalty)
     return [
-        slowly(
-            search,
-            functools.partial(after, config, prompt),
-            NEW,
-            BEAMS.stop_ids,
-            BEAMS.least,
-        )[0]
+        slowly(search, functools.partial(after, config, prompt), NEW, BEAMS.stop_ids, BEAMS.least)[
+            0
+        ]
         for prompt in PROMPTS
     ]
 

@@ -33,10 +33,7 @@ COPYING = TaskData(named('cmc', longest=3, symbols=symbols.closed(3)), Sizes(60,
 def trained(position: Position, steps: int) -> MaskedScorer:
     """An encoder after some steps."""
     model: ModelConfig = tiny.model(
-        layers=1,
-        vocab_size=COPYING.load_tokenizer().vocab_size,
-        position=position,
-        causal=False,
+        layers=1, vocab_size=COPYING.load_tokenizer().vocab_size, position=position, causal=False
     )
     optimizer = OptimizerConfig(learning_rate=1e-2, decay_steps=1000)
     state, frozen = fresh_state(tiny.variables(model), optimizer, tiny.mesh())

@@ -28,13 +28,7 @@ def measured() -> tuple[Records, int]:
     """The records, and how many programs were compiled for them."""
     before = compilations()
     found = multiplier_grid.run(
-        CONFIG,
-        tiny.variables(CONFIG),
-        BLOCKS,
-        GRID,
-        train_length=4,
-        mesh=tiny.mesh(),
-        batch_size=4,
+        CONFIG, tiny.variables(CONFIG), BLOCKS, GRID, train_length=4, mesh=tiny.mesh(), batch_size=4
     )
     return found, compilations() - before
 

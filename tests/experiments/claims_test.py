@@ -121,10 +121,7 @@ def test_a_figure_of_another_name_is_left_out_and_said(work, capsys):
         ('{"claims": ', 'fig1/summary.json'),
         ('[]', 'fig1/summary.json is damaged'),
         ('{"figure": "fig1"}', "fig1/summary.json is .*: it lacks 'runs'.*draw"),
-        (
-            '{"runs": {}, "claims": [{"id": "parity"}]}',
-            "fig1/summary.json .* it lacks 'numbers'",
-        ),
+        ('{"runs": {}, "claims": [{"id": "parity"}]}', "fig1/summary.json .* it lacks 'numbers'"),
         (
             '{"runs": {}, "claims": [{"id": "p", "verdict": "v", "numbers": [], "statement": ""}]}',
             "fig1/summary.json is .*: 'p' with 'v' is no such claim",

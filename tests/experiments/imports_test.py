@@ -145,8 +145,7 @@ def test_a_model_without_positions_can_get_a_learned_table() -> None:
     assert alone.init is not None and alone.init.model.position == NoPE()
     assert alone.train.optimizer.trains == 'position'
     assert alone.train == dataclasses.replace(
-        learned.train,
-        optimizer=dataclasses.replace(learned.train.optimizer, trains='position'),
+        learned.train, optimizer=dataclasses.replace(learned.train.optimizer, trains='position')
     )
 
 
@@ -211,10 +210,7 @@ def test_the_identity_is_that_of_the_weights_and_not_of_the_place(
         ({'init': 'checkpoint'}, r"runs\.base\.init is 'checkpoint'; accepted is hf:DIR"),
         ({'init': 'hf:'}, "init is 'hf:'"),
         ({'init': 'hf:/nowhere'}, '/nowhere'),
-        (
-            {'length': 0},
-            r'target is 0; .* \(it is what --config\.length gives\)',
-        ),
+        ({'length': 0}, r'target is 0; .* \(it is what --config\.length gives\)'),
         ({'length': 32}, r'target is 32; it must be beyond the training length, 32'),
     ],
 )

@@ -300,11 +300,7 @@ def test_what_does_not_fit_is_refused_by_its_name(entry: dict[str, Any], message
             {'law': 'log_length', 'objective': 'entropy', 'times': (1.0, 2.0)},
             r'times is \(1\.0, 2\.0\); it makes windows of 64 tokens; the obj',
         ),
-        (
-            'law',
-            {'bound': 0.0},
-            r'bound is 0\.0; it would hold for the .* of LogPosition',
-        ),
+        ('law', {'bound': 0.0}, r'bound is 0\.0; it would hold for the .* of LogPosition'),
         (
             'law',
             {'law': 'constant', 'start_from': 'grid'},

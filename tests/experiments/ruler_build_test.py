@@ -65,10 +65,7 @@ def test_prompts_are_of_tasks_without_files_and_bos_unless_asked_otherwise(direc
         ({'lengths': (0,)}, r'ruler\.lengths is \(0,\); accepted: different numbers of tokens'),
         ({'lengths': (4096, 4096)}, r'ruler\.lengths .*different numbers'),
         ({'tasks': ('qa_1',)}, r'ruler\.folder is empty: .*files of ruler\.tasks.*squad\.json'),
-        (
-            {'tasks': ('qa_2',), 'folder': '.'},
-            r'ruler\.folder, for ruler\.tasks: .*hotpotqa\.js',
-        ),
+        ({'tasks': ('qa_2',), 'folder': '.'}, r'ruler\.folder, for ruler\.tasks: .*hotpotqa\.js'),
     ],
 )
 def test_what_cannot_be_asked_is_refused_by_its_field(directory, section, message) -> None:

@@ -43,9 +43,7 @@ def output(*arguments: str) -> str:
     return done.stdout
 
 
-def test_a_plan_is_told_before_what_only_its_pieces_need_is_loaded(
-    tmp_path: pathlib.Path,
-) -> None:
+def test_a_plan_is_told_before_what_only_its_pieces_need_is_loaded(tmp_path: pathlib.Path) -> None:
     config = config_files.place('fig4')
     flags = (f'--config={config}:quick', f'--workdir={tmp_path}')
     told = output('-c', UP_TO_THE_FIRST_LINE, *flags)

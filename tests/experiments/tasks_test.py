@@ -83,10 +83,7 @@ MATCH = {'kind': 'exact_match', 'run': 'one'}
         ({'task': {'name': 'cmc', 'longest': 1}}, r'cmc: shortest=2 and longest=1; accepted'),
         ({'task': {'name': 'cmc', 'scratchpad': 'full'}}, r"task 'cmc' has no such field"),
         ({'task': {'name': 'parity', 'scratchpad': 'all'}}, r"is 'all'; accepted: none, full"),
-        (
-            {'task': {'name': 'cmc', 'seed': -1}},
-            r'\.task\.seed is -1; it must be at least 0',
-        ),
+        ({'task': {'name': 'cmc', 'seed': -1}}, r'\.task\.seed is -1; it must be at least 0'),
         ({'task': {'name': 'cmc', 'train': 0}}, r'runs\.one\.task\.train is 0; at least 1'),
         ({'task': {'name': 'cmc', 'tokenizer': 'none.model'}}, r'tokenizer is .*no such file'),
         ({'task': {'name': 'cmc', 'length': 4}}, r'length is unknown; accepted: longest'),

@@ -367,12 +367,7 @@ def test_multipliers_of_each_length_are_not_chosen_under_another_encoding_or_law
         ('table2', 'perplexity.budget', 1, r'perplexity\.budget'),
         ('table2', 'corpora.stdlib.split', 'dev', r"corpora\.stdlib\.split is 'dev'"),
         ('table2', 'evals.nope@stdlib/.corpus', 'c4', r"corpus is 'c4'; .*stdlib"),
-        (
-            'table2',
-            'evals.nope@stdlib/.times',
-            (),
-            r'times is \(\); it takes one',
-        ),
+        ('table2', 'evals.nope@stdlib/.times', (), r'times is \(\); it takes one'),
         ('table2,longppl', 'longppl.short', 128, r'times is .* longer than .* 128 tokens'),
         ('table2,longppl', 'longppl.gain', 0.0, r'longppl\.gain is 0\.0; it must be .* above 0'),
         ('table2,longppl', 'longppl.budget', 511, r'longppl\.budget is 511; .* at least 512'),

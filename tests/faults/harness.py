@@ -26,11 +26,7 @@ class Ended(NamedTuple):
 
 
 def start(
-    folder: pathlib.Path,
-    mesh: str = '',
-    devices: int = 1,
-    platforms: str = 'cpu',
-    flags: str = '',
+    folder: pathlib.Path, mesh: str = '', devices: int = 1, platforms: str = 'cpu', flags: str = ''
 ) -> subprocess.Popen:
     """devices: of a CPU. platforms, flags: of JAX and XLA."""
     flags = f'{flags} --xla_force_host_platform_device_count={devices}'

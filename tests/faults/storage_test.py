@@ -37,10 +37,7 @@ def place() -> Iterator[pathlib.Path]:
 def run(place: pathlib.Path, folder: pathlib.Path, under: Sequence[str] = ()) -> tuple[int, str]:
     """Exit status of the command and what it says. under: words before it."""
     command = [*under, sys.executable, '-m', 'experiments.run']
-    command += [
-        f'--config=tests/faults/experiment.py:{place / "texts"}',
-        f'--workdir={folder}',
-    ]
+    command += [f'--config=tests/faults/experiment.py:{place / "texts"}', f'--workdir={folder}']
     environment = {
         **os.environ,
         'JAX_PLATFORMS': 'cpu',

@@ -9,16 +9,7 @@ import pytest
 from nope.interop.families import family_of, writer_of
 from nope.model import LayerKind, ModelConfig
 from nope.model.lam import GivenLaw, LogFloor, LogLength
-from nope.positions import (
-    Alibi,
-    ByParts,
-    DynamicYarn,
-    Learned,
-    Linear,
-    NoPE,
-    RoPE,
-    Yarn,
-)
+from nope.positions import Alibi, ByParts, DynamicYarn, Learned, Linear, NoPE, RoPE, Yarn
 from tests.interop.family_cases import (
     BY_NAME,
     NONE,

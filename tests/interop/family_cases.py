@@ -15,15 +15,7 @@ from nope.interop.mapping import Tensor
 from nope.model import LayerKind, ModelConfig
 from nope.model.lam import GivenLaw, LogFloor
 from nope.model.mixers import Mamba2
-from nope.positions import (
-    Alibi,
-    ByParts,
-    Linear,
-    LongRoPE,
-    NoPE,
-    RoPE,
-    Yarn,
-)
+from nope.positions import Alibi, ByParts, Linear, LongRoPE, NoPE, RoPE, Yarn
 from nope.variables import abstract_variables
 from tests import tiny
 

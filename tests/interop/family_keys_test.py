@@ -9,15 +9,7 @@ import pytest
 from nope.interop.families import writer_of
 from nope.model import LayerKind
 from nope.model.lam import GivenLaw, LogFloor
-from nope.positions import (
-    ByParts,
-    Linear,
-    LongRoPE,
-    NoPE,
-    Position,
-    RoPE,
-    longrope_multiplier,
-)
+from nope.positions import ByParts, Linear, LongRoPE, NoPE, Position, RoPE, longrope_multiplier
 from tests.interop.family_cases import (
     AS_KEYS,
     BY_NAME,
@@ -121,11 +113,7 @@ def test_patterns_are_read_at_their_shortest() -> None:
             {'rope_parameters': {'full_attention': {'rope_theta': 7.0}}},
             {'pattern': (LayerKind(RoPE(5e5), 5), LayerKind(RoPE(7.0)))},
         ),
-        (
-            'exaone4',
-            {'layer_types': None, 'sliding_window_pattern': 2},
-            {'pattern': HYBRID},
-        ),
+        ('exaone4', {'layer_types': None, 'sliding_window_pattern': 2}, {'pattern': HYBRID}),
         (
             'exaone4',
             {'layer_types': ['full_attention'] * 3},
@@ -169,12 +157,7 @@ def test_patterns_are_read_at_their_shortest() -> None:
         (
             'gemma4_text',
             {'layer_types': None, 'global_head_dim': None, 'num_kv_shared_layers': None},
-            {
-                'pattern': (
-                    *(LOCAL,) * 3,
-                    dataclasses.replace(AS_KEYS, head_dim=512),
-                )
-            },
+            {'pattern': (*(LOCAL,) * 3, dataclasses.replace(AS_KEYS, head_dim=512))},
         ),
         (
             'gemma4_text',

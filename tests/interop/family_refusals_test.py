@@ -193,11 +193,7 @@ UNTRUNCATED = {'rope_type': 'yarn', 'factor': 4.0, 'truncate': False}
             ['rope_scaling.original_max_position_embeddings is 16', '32', 'outside'],
         ),
         ('phi3', {'partial_rotary_factor': 0.5}, ['partial_rotary_factor is 0.5', '6', 'not 3']),
-        (
-            'phi3',
-            {'partial_rotary_factor': 1.0},
-            ['short_factor is', 'list of 3', 'head_dim, 6'],
-        ),
+        ('phi3', {'partial_rotary_factor': 1.0}, ['short_factor is', 'list of 3', 'head_dim, 6']),
         ('llama', {'partial_rotary_factor': 0.5}, ['partial_rotary_factor is 0.5', 'all dimens']),
         ('granite_swa', {'layer_rope_theta': [0, 7.0]}, ['layer_rope_theta', '3 layers']),
         ('granite_swa', {'layer_rope_theta': [0, 0.5, 0]}, ['layer_rope_theta', 'above 1, or 0']),

@@ -10,9 +10,7 @@ import pytest
 
 from nope.interop.families import Described, family_of
 from nope.model import counts
-from nope.positions import (
-    RoPE,
-)
+from nope.positions import RoPE
 from tests import tiny
 from tests.interop.family_cases import NONE, bloom, by_name, described, mpt, read
 

@@ -54,11 +54,7 @@ CASES: dict[str, tuple[str, str, dict[str, Any], dict[str, Any]]] = {
     'gemma4': (
         'gemma4',
         'gemma4_text',
-        {
-            'pad_token_id': 0,
-            'num_hidden_layers': 4,
-            'layer_types': [SLIDING, FULL, SLIDING, FULL],
-        },
+        {'pad_token_id': 0, 'num_hidden_layers': 4, 'layer_types': [SLIDING, FULL, SLIDING, FULL]},
         {
             'vision_config': {**SIZES, 'head_dim': 16, 'position_embedding_size': 16},
             'audio_config': None,

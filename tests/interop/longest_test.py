@@ -23,8 +23,7 @@ FACTORS = (1.0, 1.1, 1.2, 1.3), (1.0, 2.0, 4.0, 8.0)
 LLAMA31 = tiny.model(attention=None, position=RoPE(5e5, Llama3(8.0, 8192)))
 LLAMA32 = tiny.model(attention=None, position=RoPE(5e5, Llama3(32.0, 8192)))
 PHI3 = tiny.model(
-    attention=None,
-    position=RoPE(1e4, LongRoPE(*FACTORS, 4096, longrope_multiplier(32.0, 4096))),
+    attention=None, position=RoPE(1e4, LongRoPE(*FACTORS, 4096, longrope_multiplier(32.0, 4096)))
 )
 SCALED = pytest.mark.parametrize('model', [LLAMA31, LLAMA32, PHI3], ids=['3.1', '3.2', 'Phi-3'])
 

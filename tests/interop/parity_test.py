@@ -28,11 +28,7 @@ from tests.interop.imported import (
     lam_between,
     read,
 )
-from tests.interop.stock_cases import (
-    ALIKE,
-    CASES,
-    cached_alike,
-)
+from tests.interop.stock_cases import ALIKE, CASES, cached_alike
 
 
 @pytest.mark.parametrize('name', [

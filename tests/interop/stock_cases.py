@@ -112,10 +112,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
         {'sliding_window': None, 'layer_types': [FULL] * 4, 'num_key_value_heads': 4},
     ),
     'exaone4, no positions': ('exaone4', {'layer_types': [FULL] * 4}),
-    'ministral3': (
-        'ministral3',
-        YARN(mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.5),
-    ),
+    'ministral3': ('ministral3', YARN(mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.5)),
     'ministral3, windows, wide heads': (
         'ministral3',
         {

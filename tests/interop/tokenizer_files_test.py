@@ -10,11 +10,7 @@ import pytest
 from hypothesis import strategies
 
 from nope.data import load_tokenizer
-from nope.interop.tokenizer_files import (
-    has_tokenizer,
-    tokenizer_in,
-    write_tokenizer,
-)
+from nope.interop.tokenizer_files import has_tokenizer, tokenizer_in, write_tokenizer
 
 
 @pytest.fixture(scope='module')

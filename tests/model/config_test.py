@@ -194,10 +194,7 @@ def test_errors_name_the_field_and_what_is_accepted(changes: dict[str, Any], mes
             {'pattern': (ROPE, NOPE), 'position': Alibi()},
             r"position is 'ALiBi'; it must be left out: pattern says what layers are",
         ),
-        (
-            {'pattern': (ROPE, NOPE), 'window': 4},
-            'window is 4; it must be left out: pattern says',
-        ),
+        ({'pattern': (ROPE, NOPE), 'window': 4}, 'window is 4; it must be left out: pattern says'),
         (
             {'pattern': (LayerKind(Sinusoidal()), NOPE)},
             r"pattern\[0\]\.position is 'sinusoidal'; it is added to the embeddings",

@@ -9,16 +9,7 @@ import pytest
 
 from nope.model import LayerKind, ModelConfig, apply
 from nope.model.shape import ChosenRows
-from nope.positions import (
-    Alibi,
-    ForgetGate,
-    Learned,
-    NoPE,
-    RoPE,
-    ScaleInvariant,
-    Split,
-    T5Bias,
-)
+from nope.positions import Alibi, ForgetGate, Learned, NoPE, RoPE, ScaleInvariant, Split, T5Bias
 from nope.variables import Variables
 from tests import tiny
 from tests.model.programs import T, run

@@ -63,11 +63,7 @@ ENCODINGS: dict[str, Position] = {
 
 @functools.partial(jax.jit, static_argnums=0)
 def encode(
-    position: Position,
-    q_BTNH: Any,
-    k_BTKH: Any,
-    positions_BT: Any,
-    length: int,
+    position: Position, q_BTNH: Any, k_BTKH: Any, positions_BT: Any, length: int
 ) -> tuple[jax.Array, jax.Array]:
     return position.encode(q_BTNH, k_BTKH, positions_BT, length)
 

@@ -104,10 +104,7 @@ def test_perplexity_in_sliding_windows(
 
 
 def test_tasks_of_the_harness(
-    model: Pretrained,
-    generator: Generator,
-    wanted: dict[str, Any],
-    tmp_path: pathlib.Path,
+    model: Pretrained, generator: Generator, wanted: dict[str, Any], tmp_path: pathlib.Path
 ) -> None:
     assert model.tokenizer is not None
     loaded = load(find(list(TASKS), include=write_tasks(tmp_path), built_in=False))['tasks']

@@ -47,11 +47,7 @@ def test_a_good_step_is_the_optimizers_own() -> None:
     transform = guarded(inner, None)
     expected, moments = inner.update(GRADIENT, inner.init(PARAMS), PARAMS)
     updates, after = transform.update(
-        GRADIENT,
-        transform.init(PARAMS),
-        PARAMS,
-        loss=jnp.float32(2),
-        grad_norm=jnp.float32(1),
+        GRADIENT, transform.init(PARAMS), PARAMS, loss=jnp.float32(2), grad_norm=jnp.float32(1)
     )
     tiny.assert_same(updates, expected)
     tiny.assert_same(after.inner, moments)

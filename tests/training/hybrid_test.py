@@ -18,9 +18,7 @@ from tests import tiny
 from tests.training.train_test import COMPUTE, PRETRAIN, SEARCH, batches_of
 
 HYBRID = tiny.model(
-    layers=2,
-    pattern=(LayerKind(mixer=Mamba2(4, 8, 6)), LayerKind()),
-    lam=LogLength(train_length=8),
+    layers=2, pattern=(LayerKind(mixer=Mamba2(4, 8, 6)), LayerKind()), lam=LogLength(train_length=8)
 )
 
 

@@ -10,13 +10,7 @@ from nope.model.lam import LogLength
 from nope.sharding import MeshConfig
 from nope.training.optim import TRAINS, OptimizerConfig
 from nope.training.state import fresh_state
-from nope.variables import (
-    Variables,
-    abstract_variables,
-    fresh_variables,
-    lam_of,
-    with_lam,
-)
+from nope.variables import Variables, abstract_variables, fresh_variables, lam_of, with_lam
 from tests import tiny
 
 MODEL = tiny.model(layers=1, lam=LogLength(train_length=8))

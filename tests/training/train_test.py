@@ -229,9 +229,7 @@ def test_what_is_restored_is_given_back_before_it_is_read(
     assert seen and not any(isinstance(leaf, jax.Array) for leaf in seen)
 
 
-def test_a_finished_run_is_not_trained_again(
-    whole: dict[str, pathlib.Path],
-) -> None:
+def test_a_finished_run_is_not_trained_again(whole: dict[str, pathlib.Path]) -> None:
     def no_batches(start: int) -> Iterator[Batch]:
         assert start == PRETRAIN.steps
         return iter(())

@@ -121,12 +121,7 @@ def lower(kernel: Kernel, inputs: Inputs, *, forward: bool) -> jax.stages.Lowere
 
 
 def tune(
-    name: str,
-    kind_of_pass: str,
-    case: Trial,
-    inputs: Inputs,
-    timed: bool,
-    ends: float = math.inf,
+    name: str, kind_of_pass: str, case: Trial, inputs: Inputs, timed: bool, ends: float = math.inf
 ) -> list[int] | None:
     """The fastest candidate begun before `time.perf_counter()` is at `ends`. None where the kernel
     is as fast with its present blocks, or fails with them."""

@@ -65,9 +65,7 @@ CLAIMS = (
         thresholds={'multiple': 64},
     ),
     Claim(
-        'headscale_as_full_tuning',
-        'HeadScale is level with full tuning',
-        thresholds={'nats': 0.05},
+        'headscale_as_full_tuning', 'HeadScale is level with full tuning', thresholds={'nats': 0.05}
     ),
     Claim('local_carry_loss', 'Local heads carry the loss'),
     Claim('global_carry_keys', 'Keys need a head without position', thresholds={'points': 10}),
@@ -77,12 +75,7 @@ CLAIMS = (
         thresholds={'points': 5},
     ),
     Claim('effective_length', 'Effective length on RULER', reading=True),
-    Claim(
-        'recipes_read',
-        'How far each recipe reads',
-        thresholds={'nats': 0.05},
-        reading=True,
-    ),
+    Claim('recipes_read', 'How far each recipe reads', thresholds={'nats': 0.05}, reading=True),
     Claim('extension_gains', 'An extension gains beyond L'),
     Claim('extension_costs', 'An extension costs little inside L', thresholds={'nats': 0.05}),
     Claim(

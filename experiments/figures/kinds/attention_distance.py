@@ -10,10 +10,7 @@ import numpy as np
 
 from experiments.figures.base import kind
 from experiments.figures.claims import patterns as claims
-from experiments.figures.given import (
-    FigureInput,
-    Measures,
-)
+from experiments.figures.given import FigureInput, Measures
 from experiments.figures.kinds.encoding_tasks import accuracy_axes
 from experiments.figures.kinds.encoding_tasks import captions as task_captions
 from experiments.figures.kinds.encoding_tasks.figure import EncodingFigure

@@ -8,12 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from experiments.figures.base import Figure, kind
-from experiments.figures.given import (
-    FigureInput,
-    Measures,
-    check_count,
-    check_options,
-)
+from experiments.figures.given import FigureInput, Measures, check_count, check_options
 from experiments.figures.look import captions, mpl, style
 from experiments.figures.read import curves
 from nope.records import Records

@@ -10,11 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from experiments.figures.base import Figure, kind
-from experiments.figures.given import (
-    FigureInput,
-    check_options,
-    shared_attribute,
-)
+from experiments.figures.given import FigureInput, check_options, shared_attribute
 from experiments.figures.look import captions, head_lines, mpl, style
 from experiments.figures.read import head_entropies
 from experiments.figures.read.head_entropies import BEYOND, INSIDE, Range

@@ -11,9 +11,7 @@ import numpy as np
 from experiments.figures.base import kind
 from experiments.figures.claims import told as claims
 from experiments.figures.claims.intervals import LEVEL, Interval
-from experiments.figures.given import (
-    FigureInput,
-)
+from experiments.figures.given import FigureInput
 from experiments.figures.kinds.encoding_tasks import captions
 from experiments.figures.kinds.encoding_tasks.accuracy_axes import DIAMOND
 from experiments.figures.kinds.encoding_tasks.figure import EncodingFigure

@@ -10,9 +10,7 @@ import numpy as np
 
 from experiments.figures.base import kind
 from experiments.figures.claims import encodings as claims
-from experiments.figures.given import (
-    FigureInput,
-)
+from experiments.figures.given import FigureInput
 from experiments.figures.kinds.encoding_tasks import accuracy_axes, captions, written
 from experiments.figures.kinds.encoding_tasks.figure import EncodingFigure
 from experiments.figures.look import mpl, style

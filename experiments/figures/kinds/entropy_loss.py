@@ -10,13 +10,7 @@ from typing import Any
 from experiments.figures import roles
 from experiments.figures.base import Figure, kind
 from experiments.figures.claims import positions as claims
-from experiments.figures.given import (
-    FigureInput,
-    Known,
-    check_choice,
-    check_count,
-    check_options,
-)
+from experiments.figures.given import FigureInput, Known, check_choice, check_count, check_options
 from experiments.figures.look import captions, mpl, style
 from experiments.figures.look.length_axes import MARKERS
 from experiments.figures.read import position_curve, positions_known

@@ -7,10 +7,7 @@ from typing import Any
 
 from experiments.figures.base import Figure, kind
 from experiments.figures.claims import extension as claims
-from experiments.figures.given import (
-    FigureInput,
-    check_options,
-)
+from experiments.figures.given import FigureInput, check_options
 from experiments.figures.look import captions, mpl, style
 from experiments.figures.read import position_curve
 from experiments.figures.read.position_curve import PositionCurve

@@ -11,12 +11,7 @@ import numpy as np
 from experiments.figures import roles
 from experiments.figures.base import Figure, kind
 from experiments.figures.claims import factors as claims
-from experiments.figures.given import (
-    FigureInput,
-    check_count,
-    check_differ,
-    check_options,
-)
+from experiments.figures.given import FigureInput, check_count, check_differ, check_options
 from experiments.figures.look import captions, length_axes, mpl, style
 from experiments.figures.look.length_axes import MARKERS, PANELS
 from experiments.figures.read import length_group
@@ -189,10 +184,7 @@ def _draw_curve(axes: mpl.Axes, curve: Curve, measure: str, index: int) -> None:
     if isinstance(curve, Method):
         loss = curve.best(measure)
         axes.plot(
-            curve.multiples,
-            curve.single(measure).mean(axis=0),
-            color=look['color'],
-            **style.DASHED,
+            curve.multiples, curve.single(measure).mean(axis=0), color=look['color'], **style.DASHED
         )
     else:
         loss = getattr(curve, measure).astype(np.float64)

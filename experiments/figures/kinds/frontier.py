@@ -12,11 +12,7 @@ import numpy as np
 from experiments.figures import roles
 from experiments.figures.base import Figure, kind
 from experiments.figures.claims import frontier as claims
-from experiments.figures.given import (
-    FigureInput,
-    check_differ,
-    check_options,
-)
+from experiments.figures.given import FigureInput, check_differ, check_options
 from experiments.figures.look import captions, length_axes, mpl, style
 from experiments.figures.read import frontier_point, length_group
 from experiments.figures.read.frontier_point import FrontierPoint

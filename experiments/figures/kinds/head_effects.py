@@ -11,10 +11,7 @@ from experiments.figures import roles
 from experiments.figures.base import Figure, kind
 from experiments.figures.claims import silenced as claims
 from experiments.figures.claims.silenced import Effect, Effects
-from experiments.figures.given import (
-    FigureInput,
-    check_options,
-)
+from experiments.figures.given import FigureInput, check_options
 from experiments.figures.look import captions, mpl, style
 from experiments.figures.read import frontier_point, length_group
 from experiments.figures.read.frontier_point import FrontierPoint

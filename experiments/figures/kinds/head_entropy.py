@@ -10,9 +10,7 @@ import numpy as np
 
 from experiments.figures.base import Figure, kind
 from experiments.figures.claims import heads as claims
-from experiments.figures.given import (
-    FigureInput,
-)
+from experiments.figures.given import FigureInput
 from experiments.figures.look import captions, head_grid, mpl, style
 from experiments.figures.read import curves, position_curve
 

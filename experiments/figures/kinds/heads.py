@@ -10,11 +10,7 @@ import numpy as np
 
 from experiments.figures.base import Figure, kind
 from experiments.figures.claims import heads as claims
-from experiments.figures.given import (
-    FigureInput,
-    Known,
-    check_options,
-)
+from experiments.figures.given import FigureInput, Known, check_options
 from experiments.figures.look import captions, head_grid, mpl, style
 from experiments.figures.read import curves, position_curve, positions_known
 from experiments.figures.roles import told_apart

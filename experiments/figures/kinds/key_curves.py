@@ -10,11 +10,7 @@ import numpy as np
 from experiments.figures import roles
 from experiments.figures.base import Figure, kind
 from experiments.figures.claims import keys as claims
-from experiments.figures.given import (
-    FigureInput,
-    check_count,
-    check_options,
-)
+from experiments.figures.given import FigureInput, check_count, check_options
 from experiments.figures.look import captions, length_axes, mpl, style
 from experiments.figures.look.length_axes import MARKERS
 from experiments.figures.read import key_group

@@ -13,12 +13,7 @@ from experiments.figures.claims import code_models, laws
 from experiments.figures.claims import lengths as claims
 from experiments.figures.claims.decide import decide
 from experiments.figures.claims.decided import Decided
-from experiments.figures.given import (
-    FigureInput,
-    check_choice,
-    check_options,
-    names_below,
-)
+from experiments.figures.given import FigureInput, check_choice, check_options, names_below
 from experiments.figures.look import captions, length_axes, length_rows, mpl, style
 from experiments.figures.read import length_group
 from experiments.figures.read.length_group import Group

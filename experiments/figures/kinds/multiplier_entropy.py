@@ -9,10 +9,7 @@ import numpy as np
 
 from experiments.figures.base import Figure, kind
 from experiments.figures.claims import heads as claims
-from experiments.figures.given import (
-    FigureInput,
-    Known,
-)
+from experiments.figures.given import FigureInput, Known
 from experiments.figures.look import captions, mpl, style
 from experiments.figures.read import curves, position_curve, positions_known
 from nope.records import Records

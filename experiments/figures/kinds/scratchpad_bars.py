@@ -7,9 +7,7 @@ from typing import Any
 
 from experiments.figures.base import kind
 from experiments.figures.claims import scratchpads as claims
-from experiments.figures.given import (
-    FigureInput,
-)
+from experiments.figures.given import FigureInput
 from experiments.figures.kinds.encoding_tasks import captions as task_captions
 from experiments.figures.kinds.encoding_tasks.figure import EncodingFigure
 from experiments.figures.kinds.scratchpads import axes as bar_axes

@@ -11,11 +11,7 @@ import numpy as np
 from experiments.figures.base import kind
 from experiments.figures.claims import task_lambda as claims
 from experiments.figures.claims.task_lambda import ROLES, ShownTemperatures
-from experiments.figures.given import (
-    FigureInput,
-    check_choice,
-    check_options,
-)
+from experiments.figures.given import FigureInput, check_choice, check_options
 from experiments.figures.kinds.encoding_tasks import accuracy_axes
 from experiments.figures.kinds.encoding_tasks import captions as task_captions
 from experiments.figures.kinds.encoding_tasks.figure import EncodingFigure

@@ -10,12 +10,7 @@ import numpy as np
 from experiments.figures.base import Figure, kind
 from experiments.figures.claims import fits as claims
 from experiments.figures.claims.catalogue import CLAIMS
-from experiments.figures.given import (
-    FigureInput,
-    Known,
-    Measures,
-    check_options,
-)
+from experiments.figures.given import FigureInput, Known, Measures, check_options
 from experiments.figures.look import captions, mpl, style
 from experiments.figures.read import curves, position_curve, positions_known
 from experiments.figures.read.fit_panel import FitPanel

@@ -22,15 +22,7 @@ import jax
 from nope.attention.bias import Bias
 from nope.attention.blocks import BlockPlan
 from nope.attention.chunked import decode, layout, passes
-from nope.attention.flash import (
-    BEYOND,
-    Gradients,
-    Operands,
-    Rows,
-    Rules,
-    Wanted,
-    flash_attention,
-)
+from nope.attention.flash import BEYOND, Gradients, Operands, Rows, Rules, Wanted, flash_attention
 from nope.attention.structure import AttentionOutput, Mask
 from nope.runtime import processors
 from nope.runtime.platform import target_device
@@ -66,10 +58,7 @@ class Chunked:
     def forward(self, rules: Rules, operands: Operands) -> AttentionOutput:
         plan = _plan(rules, operands)
         result = passes.forward(
-            plan,
-            *_blocks(plan, operands),
-            _rules(plan, rules, operands),
-            max_logit=rules.max_logit,
+            plan, *_blocks(plan, operands), _rules(plan, rules, operands), max_logit=rules.max_logit
         )
         stats = result.lse_CBKR, result.entropy_CBKR, result.max_CBKR
         return AttentionOutput(
@@ -93,13 +82,7 @@ class Chunked:
             d_entropy_CBKR,
         )
         d_q_CBKRH, sums = passes.backward(
-            plan,
-            block_rows,
-            k_DBKSH,
-            v_DBKSH,
-            lines,
-            _rules(plan, rules, operands),
-            wanted=wanted,
+            plan, block_rows, k_DBKSH, v_DBKSH, lines, _rules(plan, rules, operands), wanted=wanted
         )
         d_line_ND = layout.join_line(sums.d_line_KGD, plan)
         d_key_bias_BNS = None

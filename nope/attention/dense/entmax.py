@@ -46,9 +46,7 @@ def _threshold(halves: jax.Array) -> jax.Array:
     """
     slack = 4 * jnp.finfo(halves.dtype).eps
 
-    def step(
-        at: tuple[jax.Array, jax.Array, jax.Array],
-    ) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def step(at: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
         tau_1, _, count = at
         above = jnp.maximum(halves - tau_1, 0.0)
         norm_1 = jnp.sqrt(jnp.sum(jnp.square(above), axis=-1, keepdims=True))

@@ -261,11 +261,7 @@ def _step(shape, refs, tile, run, member, line_S, slope, kv_ids_S, i, sums, cut)
         def pull_keys(d_v):
             d_logits_ST, by_key = half_and_sums(1) if late is None else late
             return weigh(
-                shape,
-                d_logits_ST,
-                queries,
-                lambda d_k: (d_v(0), d_k(0), *by_key),
-                onto=d_k_SH,
+                shape, d_logits_ST, queries, lambda d_k: (d_v(0), d_k(0), *by_key), onto=d_k_SH
             )
 
         return weigh(shape, half_ST, d_out, pull_keys, onto=d_v_SH)

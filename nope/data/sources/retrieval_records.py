@@ -123,12 +123,7 @@ def _room(size: int, measure: Callable[[str], int], bare: str, hay: Hay) -> int:
 
 
 def _of_named_keys(
-    draw: random.Random,
-    split: str,
-    size: int,
-    measure: Callable[[str], int],
-    count: int,
-    hay: Hay,
+    draw: random.Random, split: str, size: int, measure: Callable[[str], int], count: int, hay: Hay
 ) -> str:
     """As `longer`, of `count` keys; no two share a name or a key."""
     keys: dict[str, str] = {}

@@ -48,10 +48,8 @@ class Reverse(Task):
         drawn = []
         for names in symbols.rows(self.symbols, length, rng, count):
             there, back = ' '.join(names), ' '.join(reversed(names))
-            target = {
-                'mc': back,
-                'mc2x': back + NEXT + back,
-                'mcrv': back + NEXT + there,
-            }[self.variant]
+            target = {'mc': back, 'mc2x': back + NEXT + back, 'mcrv': back + NEXT + there}[
+                self.variant
+            ]
             drawn.append(Example(f'Reverse: {there} ', target, length, target))
         return drawn

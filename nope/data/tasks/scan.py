@@ -57,11 +57,7 @@ class Scan(Task):
     @property
     def alphabet(self) -> tuple[str, ...]:
         words = (*_VERBS, *_VERBS.values(), *_TURNS, *_TURNS.values())
-        return (
-            'Solve:[SEP]',
-            'and after twice thrice opposite around turn',
-            ' '.join(words),
-        )
+        return ('Solve:[SEP]', 'and after twice thrice opposite around turn', ' '.join(words))
 
     def bins(self, split: str) -> tuple[Bin, ...]:
         return tuple((n,) for n in self.lengths(split) if n in _by_length())

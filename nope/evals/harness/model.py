@@ -288,10 +288,7 @@ class Requests:
         return [{'text': cut(text, of.until)} for text, of in zip(made, asked, strict=True)]
 
     def _answer(
-        self,
-        asked: Mapping[str, Any],
-        compute: Callable[[Sequence[Any]], list[Row]],
-        at_once: int,
+        self, asked: Mapping[str, Any], compute: Callable[[Sequence[Any]], list[Row]], at_once: int
     ) -> None:
         """Computes and keeps the answers that are missing.
 

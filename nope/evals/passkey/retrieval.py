@@ -103,11 +103,7 @@ def plan(
 
 
 def piece_counts(
-    template: Template,
-    tokenizer: Tokenizer,
-    key: str,
-    bos: bool | None,
-    chat: Chat | None = None,
+    template: Template, tokenizer: Tokenizer, key: str, bos: bool | None, chat: Chat | None = None
 ) -> PieceCounts:
     """Tokens of each piece counted alone, as in the protocol: `task` and `info` with the prompt's
     BOS, the others without; `task` with the turns of a chat."""

@@ -71,11 +71,7 @@ _NORMS = {
 
 
 def tensors(
-    config: ModelConfig,
-    names: frozenset[str],
-    *,
-    neighbours: bool = False,
-    joined: bool = False,
+    config: ModelConfig, names: frozenset[str], *, neighbours: bool = False, joined: bool = False
 ) -> list[Tensor]:
     """Tensors of the model; see `nope.interop.families.base.Family.tensors`. neighbours, joined:
     see `nope.interop.families.decoder.Decoder`."""

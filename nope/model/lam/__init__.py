@@ -9,12 +9,7 @@ from nope.model.lam.log_floor import LogFloor
 from nope.model.lam.log_length import LogLength
 from nope.model.lam.product import Product
 from nope.model.lam.registry import LAWS, from_section, given_from_section
-from nope.model.lam.scale import (
-    adaptive_multipliers,
-    entropy_multipliers,
-    scale_queries,
-    times,
-)
+from nope.model.lam.scale import adaptive_multipliers, entropy_multipliers, scale_queries, times
 
 __all__ = [
     'LAWS',

@@ -79,10 +79,7 @@ class Product(Law):
 
 
 def _multipliers(
-    law: Law,
-    coefficients_LNC: jax.Array,
-    length: int | jax.Array,
-    positions_T: jax.Array | None,
+    law: Law, coefficients_LNC: jax.Array, length: int | jax.Array, positions_T: jax.Array | None
 ) -> jax.Array:
     one = law.numbers == 1
     return law.multipliers(

@@ -10,10 +10,7 @@ from nope.model.mixers.base import Mixer
 from nope.model.mixers.mamba2 import Mamba2
 from nope.runtime import sections
 
-MIXERS: dict[str, type[Mixer]] = {
-    'attention': Attention,
-    'mamba2': Mamba2,
-}
+MIXERS: dict[str, type[Mixer]] = {'attention': Attention, 'mamba2': Mamba2}
 
 
 def from_section(section: Mapping[str, Any] | None, field: str) -> Mixer | None:

@@ -211,11 +211,7 @@ def test_replacement_has_all_ordered_pairs_of_the_first_symbols() -> None:
 @pytest.mark.parametrize(
     'name, sizes, problem',
     [
-        (
-            'addition',
-            Sizes(50, 0, 200),
-            'gives no train example for each of 64 bins',
-        ),
+        ('addition', Sizes(50, 0, 200), 'gives no train example for each of 64 bins'),
         ('addition', Sizes(640, 0, 100), 'gives no test example for each of 192 bins'),
         ('summation', Sizes(1000, 0, 80), '994 examples for train=1000'),
         ('lego', Sizes(1000, 150, 40), 'sizes give no whole example of length 12'),

@@ -185,7 +185,7 @@ def values(pattern: str, name: str, count: int, length: int | tuple[int, int] = 
 
 def test_everything_that_may_be_drawn_is_drawn_and_nothing_else() -> None:
     assert values(r'(- \d|(?<!- )\b\d) \* x', 'polynomial', 400) == {
-        *('- 3', '- 2', '- 1', '0', '1', '2', '3'),
+        *('- 3', '- 2', '- 1', '0', '1', '2', '3')
     }
     assert values(r'\*\* (\d+)', 'polynomial', 400) == set('0123')
     assert values(r'x = (.*) in', 'polynomial', 400) == {'- 2', '- 1', '0', '1', '2'}

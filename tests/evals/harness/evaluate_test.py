@@ -62,9 +62,7 @@ def generator() -> FakeGenerator:
     return FakeGenerator(lambda i, prompt: f'{prompt}!\nand more')
 
 
-def test_every_kind_of_task_has_the_metrics_of_a_direct_computation(
-    tasks: dict[str, Any],
-) -> None:
+def test_every_kind_of_task_has_the_metrics_of_a_direct_computation(tasks: dict[str, Any]) -> None:
     found = evaluate(tasks, generator(), TOKENIZER, window=WINDOW)['results']  # type: ignore[arg-type]
 
     scores = [[direct(r['question'], f' {c}') for c in r['colours']] for r in COLOURS]

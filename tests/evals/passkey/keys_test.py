@@ -85,8 +85,7 @@ def test_pieces_of_every_prompt_fit(max_length: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ('position', 'before'),
-    [(0, 0), (33, 0), (57, 0), (58, 1), (209, 7), (255, 7)],
+    ('position', 'before'), [(0, 0), (33, 0), (57, 0), (58, 1), (209, 7), (255, 7)]
 )
 def test_the_key_stands_where_whole_fillers_end(position: int, before: int) -> None:
     assert fillers(256, position, ALONE) == (before, 7 - before)

@@ -179,11 +179,7 @@ def test_records_of_a_model_that_reads_the_first_half(tmp_path: pathlib.Path) ->
 
 @pytest.mark.parametrize(
     ('change', 'matched'),
-    [
-        (lambda key: key, 6),
-        (lambda key: f'{key[:3]}x{key[4:]}', 3),
-        (lambda key: '-' + key[1:], 0),
-    ],
+    [(lambda key: key, 6), (lambda key: f'{key[:3]}x{key[4:]}', 3), (lambda key: '-' + key[1:], 0)],
     ids=['right', 'a wrong digit', 'wrong from the start'],
 )
 def test_an_answer_is_right_when_all_of_it_is(tmp_path: pathlib.Path, change, matched: int) -> None:

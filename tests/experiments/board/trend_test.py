@@ -30,7 +30,7 @@ def courses(*summaries):
 def test_a_number_at_two_sizes_has_a_course_in_the_order_of_sizes():
     found = courses(summary('paper', 0.1, 2.0), summary('quick', 0.3, 4.0), summary('released', 1))
     assert [(c.claim.id, c.figure, c.what, c.unit) for c in found] == [
-        ('parity', 'fig1', 'number 0', 'nats'),
+        ('parity', 'fig1', 'number 0', 'nats')
     ]
     assert [(p.size, p.tokens, p.mean) for p in found[0].points] == [
         ('quick', 5_000_000, 0.3),

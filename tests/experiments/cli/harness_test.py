@@ -63,9 +63,7 @@ def log_probability(context: str, continuation: str) -> float:
 
 
 def test_a_model_is_measured_as_by_plain_forward_passes(
-    run_folder: pathlib.Path,
-    include: pathlib.Path,
-    capsys: pytest.CaptureFixture[str],
+    run_folder: pathlib.Path, include: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     output = include / 'out.json'
     chosen = [f'--tasks={",".join(TASKS)}', f'--include={include}', '--tokenizer=bytes']
@@ -121,9 +119,7 @@ def test_an_evaluation_finds_the_same_as_the_command(
 
 
 def test_tasks_are_told_the_metadata_and_the_tokenizer_of_the_model(
-    run_folder: pathlib.Path,
-    include: pathlib.Path,
-    monkeypatch: pytest.MonkeyPatch,
+    run_folder: pathlib.Path, include: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     directory = include / 'hf'
     described = Described(CONFIG, WINDOW, 'float32', bos=257, eos=256)

@@ -116,15 +116,7 @@ CLAIM = {
 
 
 @pytest.mark.parametrize(
-    'claims',
-    [
-        {'a': 1},
-        [1],
-        [None],
-        [{}],
-        [CLAIM | {'verdict': '<b>'}],
-        [CLAIM | {'number': [1]}],
-    ],
+    'claims', [{'a': 1}, [1], [None], [{}], [CLAIM | {'verdict': '<b>'}], [CLAIM | {'number': [1]}]]
 )
 def test_claims_of_another_form_are_named(claims: object, root: pathlib.Path) -> None:
     files.write_json(root / 'figures/fig5/summary.json', {'claims': claims})

@@ -5,9 +5,4 @@ from __future__ import annotations
 from tests.fuzz.case import Target
 from tests.fuzz.targets import lines, tables, tokenizers, weights
 
-EVERY: tuple[Target, ...] = (
-    *weights.TARGETS,
-    *lines.TARGETS,
-    *tables.TARGETS,
-    *tokenizers.TARGETS,
-)
+EVERY: tuple[Target, ...] = (*weights.TARGETS, *lines.TARGETS, *tables.TARGETS, *tokenizers.TARGETS)

@@ -31,12 +31,7 @@ def piece(config: ModelConfig, weights: Any, tokens: Any, cache: Cache) -> Model
 
 @functools.partial(jax.jit, static_argnames=('config', 'size'))
 def in_pieces(
-    config: ModelConfig,
-    size: int,
-    variables: Variables,
-    tokens: Any,
-    padding: Any,
-    length: Any,
+    config: ModelConfig, size: int, variables: Variables, tokens: Any, padding: Any, length: Any
 ) -> tuple[jax.Array, jax.Array]:
     """Hidden states [B, T, D] and entropies [L, B, N, T], read in pieces of that size by one
     program."""

@@ -26,13 +26,7 @@ PROMPTS = np.array([[3, 7], [1, 4], [5, 0], [9, 2]], np.int32)
 
 @functools.partial(jax.jit, static_argnums=0)
 def run(
-    sampling: Sampling,
-    looks: Any,
-    variables: Any,
-    prompts: Any,
-    stops: Stops,
-    idle: Any,
-    keys: Any,
+    sampling: Sampling, looks: Any, variables: Any, prompts: Any, stops: Stops, idle: Any, keys: Any
 ) -> steps.State:
     """Until there are looks[0] tokens, then looks[1] ..."""
     B, T = prompts.shape

@@ -162,10 +162,7 @@ def test_a_split_sequence_has_the_positions_of_the_whole() -> None:
 
 @pytest.mark.parametrize(
     'config',
-    [
-        CONFIG,
-        tiny.model(layers=3, lam=ByKeys(), pattern=MIXED, lam_layers='nope', attention=None),
-    ],
+    [CONFIG, tiny.model(layers=3, lam=ByKeys(), pattern=MIXED, lam_layers='nope', attention=None)],
     ids=['one kind', 'mixed'],
 )
 def test_cached_decoding_is_the_full_forward_pass(config: ModelConfig) -> None:
@@ -199,15 +196,7 @@ def test_records_have_the_multipliers_of_the_last_token() -> None:
     np.testing.assert_allclose(measured['multiplier'], last_LN, rtol=1e-6)
     entropy_LNT = np.mean([expected(variables, b[:-1]).entropy for b in blocks], axis=0)
     np.testing.assert_allclose(measured['entropy'], entropy_LNT, rtol=1e-4, atol=1e-5)
-    found = lengths.run(
-        CONFIG,
-        [variables],
-        blocks,
-        (T,),
-        tail=2,
-        mesh=tiny.mesh(),
-        batch_size=3,
-    )
+    found = lengths.run(CONFIG, [variables], blocks, (T,), tail=2, mesh=tiny.mesh(), batch_size=3)
     np.testing.assert_allclose(found['multiplier_mean'], [last_LN.mean()], rtol=1e-6)
 
 

@@ -10,16 +10,8 @@ from experiments.figures import roles
 from experiments.figures.base import kind
 from experiments.figures.claims import ablations as claims
 from experiments.figures.claims.ablations import LONGBENCH, PASSKEY, AblationRow
-from experiments.figures.given import (
-    FigureInput,
-    check_options,
-    names_below,
-)
-from experiments.figures.kinds.tables import (
-    longbench,
-    perplexity_caption,
-    perplexity_options,
-)
+from experiments.figures.given import FigureInput, check_options, names_below
+from experiments.figures.kinds.tables import longbench, perplexity_caption, perplexity_options
 from experiments.figures.kinds.tables.figure import TableFigure
 from experiments.figures.kinds.tables.scores import by_task
 from experiments.figures.look import captions
@@ -27,14 +19,7 @@ from experiments.figures.read.by_seed import of_models
 from experiments.figures.read.tables import options, paper, perplexity_rows
 from experiments.figures.read.tables.options import Options
 from experiments.figures.read.tables.perplexity_rows import record_name
-from experiments.figures.read.tables.table import (
-    Cell,
-    Column,
-    Table,
-    TableRow,
-    grouped,
-    measured,
-)
+from experiments.figures.read.tables.table import Cell, Column, Table, TableRow, grouped, measured
 from experiments.figures.roles import Roles
 from nope.records import Records
 

@@ -7,11 +7,7 @@ from collections.abc import Sequence
 from experiments.figures import roles
 from experiments.figures.base import kind
 from experiments.figures.claims import perplexity as claims
-from experiments.figures.given import (
-    FigureInput,
-    names_below,
-    shared_attribute,
-)
+from experiments.figures.given import FigureInput, names_below, shared_attribute
 from experiments.figures.kinds.tables import perplexity_caption, perplexity_options
 from experiments.figures.kinds.tables.figure import TableFigure
 from experiments.figures.kinds.tables.perplexity_options import measured_corpora, windows_of
@@ -26,14 +22,7 @@ from experiments.figures.read.tables.perplexity_rows import (
     measure_of,
     record_name,
 )
-from experiments.figures.read.tables.table import (
-    Cell,
-    Column,
-    Table,
-    TableRow,
-    grouped,
-    measured,
-)
+from experiments.figures.read.tables.table import Cell, Column, Table, TableRow, grouped, measured
 from experiments.figures.roles import Roles
 
 NOT_MEASURED = 'the records hold no window of this length'
@@ -80,9 +69,7 @@ class PerplexityTable(TableFigure[Rows]):
         names = {name: row.names for name, row in players.items()}
         roles.check_length(given, claims.HEADSCALE, names)
         return claims.ShownPerplexity(
-            Roles(given.name, given.options, players, 'row'),
-            corpora,
-            windows,
+            Roles(given.name, given.options, players, 'row'), corpora, windows
         )
 
     def caption(self, given: FigureInput, rows: Rows) -> str:

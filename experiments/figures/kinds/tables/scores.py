@@ -14,14 +14,7 @@ from experiments.figures.look import captions
 from experiments.figures.read.tables import options, paper
 from experiments.figures.read.tables.options import Options
 from experiments.figures.read.tables.score_row import AVERAGE, ScoreRow
-from experiments.figures.read.tables.table import (
-    Cell,
-    Column,
-    Table,
-    TableRow,
-    grouped,
-    measured,
-)
+from experiments.figures.read.tables.table import Cell, Column, Table, TableRow, grouped, measured
 from experiments.figures.roles import Roles, Shape
 from nope.records import Records
 

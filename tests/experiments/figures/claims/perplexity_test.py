@@ -157,10 +157,7 @@ NOWHERE = tuple(c | {'missing': 'not there'} for c in PERPLEXITY_OPTIONS['corpor
             },
             {'parity'},
         ),
-        (
-            {'windows': (1, 2)},
-            {'fails_past_searched', 'between_ntk_and_yarn', 'ntk_by_window'},
-        ),
+        ({'windows': (1, 2)}, {'fails_past_searched', 'between_ntk_and_yarn', 'ntk_by_window'}),
         ({'corpora': NOWHERE}, set(IDS)),
     ],
 )

@@ -89,11 +89,7 @@ TABLE = [
     ('bends_meet', {'ntk': bends(80, 200)}, FAILS),
     # A slow rise passes a small threshold soon, and a large one late.
     ('bends_meet', {'base': bends(66, 66, entropy_slope=0.3)}, OPEN),
-    (
-        'bends_move',
-        moved(bends(66, 66), loss_bend=62, loss_slope=0.3, entropy_bend=160),
-        OPEN,
-    ),
+    ('bends_move', moved(bends(66, 66), loss_bend=62, loss_slope=0.3, entropy_bend=160), OPEN),
     # A multiplier must move both bends of NoPE, none of RoPE; one alone can refute it.
     ('bends_move', moved(**OUTWARD), HOLDS),
     ('bends_move', moved(**OUTWARD, stays=False), NOT),

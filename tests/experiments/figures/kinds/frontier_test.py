@@ -163,8 +163,7 @@ def test_keys_decide_as_in_curves_of_keys():
 
 
 @pytest.mark.parametrize(
-    ('first', 'second', 'below'),
-    [(1.30, 1.31, True), (1.30, 1.303, None), (1.30, 1.29, False)],
+    ('first', 'second', 'below'), [(1.30, 1.31, True), (1.30, 1.303, None), (1.30, 1.29, False)]
 )
 def test_one_number_a_head_is_held_against_every_rival(first, second, below):
     rivals = {'many': 1.2, 'one a': 1.4, 'one b': second - 0.1, 'NAPE': 1.1}

@@ -124,11 +124,7 @@ INPUTS = {
     'tuned_lengths': FigureInput(
         'tuned',
         tuned_runs(3),
-        {
-            'base': {'group': 'rope', 'label': 'RoPE'},
-            'panels': TUNED_PANELS,
-            'roles': TUNED_ROLES,
-        },
+        {'base': {'group': 'rope', 'label': 'RoPE'}, 'panels': TUNED_PANELS, 'roles': TUNED_ROLES},
     ),
     'extension': FigureInput(
         'extended',
@@ -142,9 +138,7 @@ INPUTS = {
         {'rows': LONGBENCH_ROWS, 'roles': {'base': 'NoPE', 'rope': 'RoPE'}},
     ),
     'commonsense_table': FigureInput(
-        'table1',
-        harness_runs(),
-        {'rows': HARNESS_ROWS, 'roles': {'base': 'NoPE', 'rope': 'RoPE'}},
+        'table1', harness_runs(), {'rows': HARNESS_ROWS, 'roles': {'base': 'NoPE', 'rope': 'RoPE'}}
     ),
     'ablation_table': FigureInput('table4', ablation_runs(), ABLATION_OPTIONS),
     'passkey_maps': FigureInput(

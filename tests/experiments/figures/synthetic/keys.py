@@ -148,10 +148,7 @@ FRONTIER_POINTS = [
     }
     for i, (label, (_, _, share)) in enumerate(FRONTIER.items())
 ]
-FRONTIER_ROLES = {
-    'split': 'half forget gates, half NoPE, log-length lambda',
-    'rope': 'RoPE',
-}
+FRONTIER_ROLES = {'split': 'half forget gates, half NoPE, log-length lambda', 'rope': 'RoPE'}
 
 
 def frontier_runs(seeds: int) -> dict[str, Records]:

@@ -128,12 +128,7 @@ TUNED_PANELS = [
     }
     for budget, (steps, _) in BUDGETS.items()
 ]
-TUNED_ROLES = {
-    'pi': 'PI',
-    'yarn': 'YaRN',
-    'fair': 'fair: 200 steps',
-    'raw': 'raw: 1,000 steps',
-}
+TUNED_ROLES = {'pi': 'PI', 'yarn': 'YaRN', 'fair': 'fair: 200 steps', 'raw': 'raw: 1,000 steps'}
 
 
 def tuned_runs(seeds: int) -> dict[str, Records]:

@@ -110,16 +110,10 @@ def position_runs(**changed) -> dict[str, Records]:
     }
 
 
-GRIDS = {
-    'early': grid_records(a=0.3, train_tokens=2_000_000),
-    'late': grid_records(a=0.4),
-}
+GRIDS = {'early': grid_records(a=0.3, train_tokens=2_000_000), 'late': grid_records(a=0.4)}
 CURVES = [{'record': 'nope', 'label': 'NoPE'}, {'record': 'headscale', 'label': 'HeadScale'}]
 CURVE_ROLES = {'base': 'nope', 'headscale': {4: 'headscale'}}
-SHAPE_CURVES = (
-    {'record': 'base', 'label': 'base'},
-    {'record': 'split', 'label': 'half local'},
-)
+SHAPE_CURVES = ({'record': 'base', 'label': 'base'}, {'record': 'split', 'label': 'half local'})
 
 
 @saying

@@ -194,11 +194,7 @@ PERPLEXITY_ROLES = {
     'uniform': {2: 'uniform 1.2', 4: 'uniform 1.5', 8: 'uniform 1.8'},
     'headscale': {2: 'HeadScale 2 L', 4: 'HeadScale 4 L', 9: 'HeadScale 9 L'},
 }
-PERPLEXITY_OPTIONS = {
-    'corpora': CORPORA,
-    'rows': PERPLEXITY_ROWS,
-    'roles': PERPLEXITY_ROLES,
-}
+PERPLEXITY_OPTIONS = {'corpora': CORPORA, 'rows': PERPLEXITY_ROWS, 'roles': PERPLEXITY_ROLES}
 SCORES = np.array([4, 7, 19, 5, 9, 3, 26, 9, 22, 33, 24, 16, 1.5, 2.5, 48, 44.0])
 PARTS = {'headscale_9': 0.8, 'free': 0.5, 'cold': 0.3}  # the share of pass keys found
 

@@ -80,11 +80,7 @@ def encoding_runs(seeds, tasks=None, spread=0.01, **changed) -> dict[str, Record
     """Records '<task>_<place of the encoding>/<seed>'."""
     return {
         f'{task}_{e}/{seed}': exact_match_records(
-            beyond - spread * seed,
-            task=task,
-            seed=seed,
-            run_id=f'{task}-{e}-{seed}',
-            **changed,
+            beyond - spread * seed, task=task, seed=seed, run_id=f'{task}-{e}-{seed}', **changed
         )
         for task, values in (tasks or ENCODING_TASKS).items()
         for e, beyond in enumerate(values)

@@ -45,11 +45,7 @@ def row(label, **more):
 def claims(free, cold, **more):
     """Of HeadScale's numbers by default against those of the two ablations."""
     runs = made('full') | made('free', **free) | made('cold', **cold)
-    roles = {
-        'full': 'full',
-        'no_bound': 'free',
-        'no_init': 'cold',
-    }
+    roles = {'full': 'full', 'no_bound': 'free', 'no_init': 'cold'}
     options = {
         'corpora': CORPORA,
         'rows': tuple(row(label) for label in ('full', 'free', 'cold')),
@@ -186,11 +182,7 @@ def test_without_longbench_the_trade_is_decided_by_the_others():
     ('changed', 'matters', 'trade'),
     [
         ({'roles': {}}, "no row has the role 'full'", "no row has the role 'full'"),
-        (
-            {'corpora': ({'key': 'pg19'},)},
-            None,
-            "no corpus stands for the paper's 'pg19'",
-        ),
+        ({'corpora': ({'key': 'pg19'},)}, None, "no corpus stands for the paper's 'pg19'"),
         ({'window': 4}, None, "'free' has no perplexity on 'pg19'"),
     ],
 )
