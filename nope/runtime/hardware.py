@@ -114,18 +114,12 @@ def present() -> Target:
     return Target(kind, peak_flops(), jax.device_count(), rate)
 
 
-def sheet_name(kind: str) -> str | None:
-    """The name in `DEVICES` of a `device_kind`: 'H100' of 'NVIDIA H100 80GB HBM3'. None where there
-    is no data sheet, as of what shares the name of a faster one."""
+def known(kind: str) -> Device | None:
+    """The data sheet of a `device_kind`: that of 'H100' for 'NVIDIA H100 80GB HBM3'. None where
+    there is none, as for what shares the name of a faster one."""
     if _SLOWER.search(kind):
         return None
-    return next((name for name in DEVICES if name.lower() in kind.lower()), None)
-
-
-def known(kind: str) -> Device | None:
-    """The data sheet of a `device_kind`, where there is one."""
-    name = sheet_name(kind)
-    return None if name is None else DEVICES[name]
+    return next((sheet for name, sheet in DEVICES.items() if name.lower() in kind.lower()), None)
 
 
 def memory_of(device: jax.Device) -> float:

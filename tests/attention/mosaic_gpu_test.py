@@ -5,8 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import importlib
-import json
-import pathlib
 from collections.abc import Callable
 
 import jax
@@ -14,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nope.attention import AlibiBias, block_sizes
+from nope.attention import AlibiBias
 from nope.attention.backend import Call
 from nope.attention.cases import Trial, make_inputs
 from nope.attention.flash import flash_attention
@@ -25,7 +23,6 @@ from nope.attention.reference import reference_attention
 from nope.attention.structure import AttentionOutput, Mask
 from tests.attention.cases import KEY_BIAS_CASES, TEST_CASES
 from tests.attention.contract import OUTPUTS, TOLERANCE, assert_close, expected, value_and_gradients
-from tests.attention.devices import on_device
 from tests.interpreted import MOSAIC_GPU
 
 KERNEL = MOSAIC_GPU.attend
@@ -175,21 +172,12 @@ def test_other_blocks_than_the_guessed_ones() -> None:
 
 
 @pytest.mark.parametrize('kind_of_pass', ['forward', 'd_q', 'd_kv'])
-def test_blocks_are_chosen_measured_or_guessed(
-    kind_of_pass: str, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
-) -> None:
-    table = {'mosaic_gpu': {kind_of_pass: {'2': {'64': [64, 100]}}}}
-    (tmp_path / 'h200.json').write_text(json.dumps(table))
-    monkeypatch.setattr(block_sizes, 'FOLDER', tmp_path)
-    block_sizes._table.cache_clear()
-    with on_device('NVIDIA H200', 'gpu'):
-        assert blocks_of(kind_of_pass, (), 2, 64) == HopperBlocks(64, 100)
-        assert blocks_of(kind_of_pass, (), 2, 128).memory == 200
-        chosen = HopperBlocks(128, 150)
-        assert blocks_of(kind_of_pass, ((kind_of_pass, chosen),), 2, 64) == chosen
-        with pytest.raises(ValueError, match=f'a step of 256 for {kind_of_pass}; accepted: 64'):
-            blocks_of(kind_of_pass, ((kind_of_pass, HopperBlocks(256, 200)),), 2, 64)
-    block_sizes._table.cache_clear()
+def test_blocks_are_chosen_or_the_usual_ones(kind_of_pass: str) -> None:
+    chosen = HopperBlocks(128, 150)
+    assert blocks_of(kind_of_pass, ((kind_of_pass, chosen),)) == chosen
+    assert blocks_of(kind_of_pass, ()).memory == 200
+    with pytest.raises(ValueError, match=f'a step of 256 for {kind_of_pass}; accepted: 64'):
+        blocks_of(kind_of_pass, ((kind_of_pass, HopperBlocks(256, 200)),))
 
 
 @interpreted

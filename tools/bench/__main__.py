@@ -15,7 +15,6 @@ PROGRAMS = {
     'attention': 'attention backends; cuDNN, splash attention or PyTorch beside them',
     'positions': 'a step and an evaluation under each position encoding',
     'interop': 'import, evaluation and export of a checkpoint',
-    'tune': 'block sizes of the attention kernels',
     'device': 'whether the kernels are right on a GPU or TPU, and how fast',
     'device_calls': 'single calls on a device, which `device` starts',
     'aot': 'compilation for TPUs and GPUs that are not there',

@@ -160,9 +160,6 @@ def _fast(backends: Sequence[str], dry: bool) -> Iterator[Command]:
             budget, passes = (45, ('--pass', 'forward')) if control else (145, ())
             limits = ('--seconds', '0.4', '--budget', str(budget))
             yield Command(f'times_{other}', (*bench, *shapes, *limits, *passes), budget + 15)
-    if not dry:
-        tune = (*BENCH, 'tune', '--seconds', '130', '--folder', '{out}')
-        yield Command('blocks', tune, 160)
 
 
 def _models(backends: Sequence[str], dry: bool) -> Iterator[Command]:

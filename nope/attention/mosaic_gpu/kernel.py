@@ -73,7 +73,7 @@ class MosaicGpu:
             rows = rows._replace(lse_BNT=rows.lse_BNT + _left_out(operands.slopes_N, T))
         rows_BNRT = stack_rows(rows, shape.queries, biased=arrays.biased)
         d_q_BTNH = query_gradient(shape, arrays, d_out_BTNH, rows_BNRT)
-        blocks = self._blocks('d_kv', operands)
+        blocks = blocks_of('d_kv', self.blocks)
         shape = dataclasses.replace(shape, blocks=blocks)
         by_key = key_gradients(shape, arrays, d_out_BTNH, rows_BNRT, wanted=wanted)
         return Gradients(
@@ -83,10 +83,6 @@ class MosaicGpu:
             d_key_bias_BNS=by_key['d_key_bias'][..., :S] if wanted.key_bias else None,
             d_slopes_N=by_key['d_slopes'][..., :S].sum((0, 2)) if wanted.slopes else None,
         )
-
-    def _blocks(self, kind_of_pass: str, operands: Operands) -> HopperBlocks:
-        itemsize, head_dim = operands.q_BTNH.dtype.itemsize, operands.q_BTNH.shape[3]
-        return blocks_of(kind_of_pass, self.blocks, itemsize, head_dim)
 
     def _padded(self, kind_of_pass: str, rules: Rules, operands: Operands) -> tuple[Any, Arrays]:
         """The `HopperShape` of a kernel, and the arrays of all."""
@@ -101,7 +97,7 @@ class MosaicGpu:
         queries, keys = -(-T // _TILE) * _TILE, -(-S // _TILE) * _TILE
         head_dim = next(size for size in _HEAD_DIMS if size >= H)
         shape = HopperShape(
-            self._blocks(kind_of_pass, operands), rules, self.interpret, B, queries, keys, S, N, K,
+            blocks_of(kind_of_pass, self.blocks), rules, self.interpret, B, queries, keys, S, N, K,
             head_dim, operands.q_BTNH.dtype, operands.q_ids_BT is not None,
         )  # fmt: skip
         static = rules.offset is not None

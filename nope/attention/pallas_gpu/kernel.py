@@ -22,7 +22,6 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from nope.attention import block_sizes
 from nope.attention.backend import Call, of_kernel
 from nope.attention.bias import toeplitz
 from nope.attention.combine import combine
@@ -89,8 +88,7 @@ _FACTORED_BLOCKS = {
 class PallasGpu:
     """A `flash.Kernel`. interpret: run on any device, each program as XLA operations.
 
-    blocks: of kernels by name; the others take those measured on the device, if any, or those of
-    the tables here.
+    blocks: of kernels by name; the others take those of the tables here.
     """
 
     interpret: bool = False
@@ -265,9 +263,6 @@ class PallasGpu:
             if refs.factors is not None:
                 table = table | _FACTORED_BLOCKS[itemsize]
             blocks = table[kernel][(H > 64) + (H > 128)]
-            found = block_sizes.measured('pallas_gpu', kernel, itemsize, H)
-            if found is not None and refs.line is None and refs.key_bias is None:
-                blocks = Blocks(*found)
         if kernel == 'd_line':
             return blocks
         queries = min(blocks.queries, max(16, pl.next_power_of_2(problem.queries)))

@@ -18,7 +18,6 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 
-from nope.attention import block_sizes
 from nope.attention.backend import Call, of_kernel
 from nope.attention.blocks import BlockPlan
 from nope.attention.flash import Gradients, Operands, Rows, Rules, Wanted
@@ -26,7 +25,7 @@ from nope.attention.pallas_tpu.arrays import Shape, by_head, join_heads, join_li
 from nope.attention.pallas_tpu.backward import launch_backward
 from nope.attention.pallas_tpu.launch import q_spec, row_spec, run, stat
 from nope.attention.pallas_tpu.programs import forward_kernel
-from nope.attention.pallas_tpu.sizes import PARTS, TpuBlocks, kept_fit, part_of
+from nope.attention.pallas_tpu.sizes import PARTS, TpuBlocks, fit, kept_fit, part_of
 from nope.attention.structure import AttentionOutput
 from nope.runtime.libraries import pltpu
 
@@ -114,15 +113,15 @@ def _shape(kernel: PallasTpu, rules: Rules, operands: Operands, kind_of_pass: st
     B, T, N, H = operands.q_BTNH.shape
     S, K = operands.k_BSKH.shape[1:3]
     lanes = 8 if kernel.interpret else _LANES
-    itemsize = operands.q_BTNH.dtype.itemsize
     at_origin = rules.offset == 0 and T == S
-    plain = itemsize == 2 and operands.line_ND is None and operands.factors_ND is None
-    largest = block_sizes.given('pallas_tpu', kind_of_pass, kernel.blocks, TpuBlocks, itemsize, H)
+    half = operands.q_BTNH.dtype.itemsize == 2
+    plain = half and operands.line_ND is None and operands.factors_ND is None
+    largest = dict(kernel.blocks).get(kind_of_pass)
     if largest is None:
         side = _square(T, S, H, rules.causal, rules.window, at_origin, plain).k_block
         largest = TpuBlocks(side, side, PARTS[kind_of_pass])
-    q_block = block_sizes.fit(T, lanes, largest.queries)
-    k_block = block_sizes.fit(S, lanes, largest.keys)
+    q_block = fit(T, lanes, largest.queries)
+    k_block = fit(S, lanes, largest.keys)
     unbiased = operands.line_ND is None and operands.key_bias_BNS is None
     folded = K < N and unbiased and q_block >= N // K * T
     if operands.line_ND is not None:

@@ -22,6 +22,14 @@ class TpuBlocks(NamedTuple):
     part: int
 
 
+def fit(length: int, unit: int, largest: int) -> int:
+    """The smallest power of two times `unit` that holds `length`, at most `largest`."""
+    size = unit
+    while size < length and size < largest:
+        size *= 2
+    return size
+
+
 def part_of(rows: int, largest: int, lanes: int) -> int:
     """Rows of a part: those of a block, halved until there are at most `largest`, or until half
     of them would not fill whole `lanes`."""
