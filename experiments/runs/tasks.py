@@ -92,8 +92,8 @@ def law_of(section: Section, data: RunData, task: str, train_length: int, head_d
 
 
 def length_read(data: RunData, task: str, train_length: int) -> int:
-    """Tokens of the longest training sequence. Text has `block` tokens; a task, whose rows are
-    padded, its longest example. task: its field."""
+    """L of a law: of text the length of the pre-training. Rows of a task are padded, and it has the
+    tokens of the longest example that trained the weights. task: its field."""
     if not isinstance(data, TaskData):
         return train_length
     with reading_task(task):
@@ -103,15 +103,17 @@ def length_read(data: RunData, task: str, train_length: int) -> int:
 def check_unpadded(data: RunData, model: ModelConfig, field: str) -> None:
     """ValueError for a model that would follow the length of a task's padded rows."""
     if isinstance(data, TaskData) and model.follows_length:
-        followed = (
-            f'lambda of the law {type(model.lam).__name__}'
-            if model.lam.follows_length
-            else f'positions of the kind {model.describe_position()}'
-        )
         raise ValueError(
-            f'{field}: rows of a task are padded to one length, which {followed} would follow; '
-            'accepted: what follows the position, or nothing'
+            f'{field}: rows of a task are padded to one length, which {follower(model)} would '
+            'follow; accepted: what follows the position, or nothing'
         )
+
+
+def follower(model: ModelConfig) -> str:
+    """What follows the length of a row in a model that does, in words."""
+    if model.lam.follows_length:
+        return f'lambda of the law {type(model.lam).__name__}'
+    return f'positions of the kind {model.describe_position()}'
 
 
 def check_answers(data: RunData, model: ModelConfig, field: str) -> None:

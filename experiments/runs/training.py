@@ -19,7 +19,7 @@ from experiments.runs.spec import (
     Source,
     text_of,
 )
-from experiments.runs.tasks import check_extents, check_unpadded, reading_task
+from experiments.runs.tasks import check_extents, check_unpadded, follower, reading_task
 from experiments.specs import identity
 from nope import data, sharding
 from nope.checkpoints import folders
@@ -81,6 +81,11 @@ def check(bench: Bench, spec: RunSpec) -> None:
             raise ValueError(
                 f"{documents} is 'apart'; a search whose objective is entropy takes 'joined' ones: "
                 'it compares whole windows'
+            )
+        if spec.model.follows_length:
+            raise ValueError(
+                f"{documents} is 'apart'; {follower(spec.model)} would follow the length of a row, "
+                "which holds several documents; accepted: 'joined'"
             )
         check_segments(spec.model, spec.train, documents, spec.typed.attention)
     elif spec.model.chunked:

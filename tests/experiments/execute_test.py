@@ -25,6 +25,7 @@ from nope.checkpoints import folders
 from nope.checkpoints.errors import CheckpointError
 from nope.checkpoints.lease import Lease
 from nope.interop.run_folder import read_run
+from nope.positions import DynamicNTK, RoPE
 from nope.runtime import files
 from nope.sharding import MeshConfig
 from nope.training.train import Interrupted
@@ -244,6 +245,12 @@ def test_what_a_run_cannot_read_is_named_as_it_was_typed(
     message = r"^runs\.nope\.data\.documents gives .* runs\.nope\.model\.attention='library' cannot"
     with pytest.raises(ValueError, match=message):
         execute.check(bench, [run])
+    config.runs.nope.model = {}
+    run = base_of(build(config))
+    model = dataclasses.replace(run.model, position=RoPE(scaling=DynamicNTK(1.0, 16)))
+    message = r"^runs\.nope\.data\.documents is 'apart'; positions of the kind RoPE, dyn"
+    with pytest.raises(ValueError, match=message):
+        execute.check(bench, [dataclasses.replace(run, model=model)])
     config.runs.nope.train.length = 70_000
     message = r'^runs\.nope\.train\.length makes sequences of 70000 tokens; every document'
     with pytest.raises(ValueError, match=message):
