@@ -107,5 +107,6 @@ def _order(
 
 def _has_own_lambda(run: Source) -> bool:
     """Whether lambda was trained in it, head by head, or in what it starts from."""
-    trained = isinstance(run, RunSpec) and run.train.optimizer.trains in ('all', 'lam')
-    return trained or (run.init is not None and _has_own_lambda(run.init))
+    if isinstance(run, RunSpec) and run.train.optimizer.trains in ('all', 'lam'):
+        return True
+    return run.searched if run.init is None else _has_own_lambda(run.init)

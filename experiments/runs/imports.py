@@ -50,6 +50,10 @@ def from_entry(scope: Scope, entry: Section) -> ImportSpec:
             f'{described.train_length} (train.length=None takes that)'
         )
     section = scope.section('model').changed(dict(changes.without('position')), changes.name)
+    own_lambda = opened.directory.brings_lambda
+    if own_lambda and section['lam_layers'] not in ('auto', 'all'):
+        rule = f"accepted: 'all'; the model in {path} has multipliers of its own in all heads"
+        raise section.error('lam_layers', rule)
     fields: dict[str, Any] = {
         f.name: getattr(described.model, f.name) for f in dataclasses.fields(described.model)
     }
@@ -58,14 +62,16 @@ def from_entry(scope: Scope, entry: Section) -> ImportSpec:
     if fields['unroll'] is not None:
         fields['unroll'] = min(fields['unroll'], described.model.layers)
     del fields['lam_layers']
+    model = model_config(section, **fields)
     return ImportSpec(
         path=path,
         fingerprint=opened.fingerprint,
-        model=model_config(section, **fields),
+        model=dataclasses.replace(model, lam_layers='all') if own_lambda else model,
         data=config,
         seed=scope.seed,
         train_length=scope.length,
         dtype=described.dtype,
+        searched=own_lambda,
         typed=Typed(attention=section.path('attention')),
     )
 

@@ -47,7 +47,8 @@ class ImportSpec(Spec):
     """A model of another library, read from a Hugging Face directory.
 
     path: of its directory. fingerprint: of its content (`interop.fingerprint`). data, seed: of the
-    windows that measure it. train_length: as it was trained. dtype: of its tensors.
+    windows that measure it. train_length: as it was trained. dtype: of its tensors. searched:
+    whether it brings multipliers of its own.
     """
 
     path: str = dataclasses.field(metadata={'identity': False})
@@ -57,9 +58,9 @@ class ImportSpec(Spec):
     seed: int
     train_length: int
     dtype: str
+    searched: bool = dataclasses.field(default=False, metadata={'identity': False})
     typed: Typed = dataclasses.field(default=Typed(), compare=False, metadata={'identity': False})
     searches: ClassVar[bool] = False
-    searched: ClassVar[bool] = False
     fine_tunes: ClassVar[bool] = False
     tuned_length: ClassVar[None] = None
     init: ClassVar[None] = None

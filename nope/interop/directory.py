@@ -65,6 +65,11 @@ class Directory:
     checksums: Mapping[str, str]
     train_length: int | None = None
 
+    @property
+    def brings_lambda(self) -> bool:
+        """Whether it has tensors of multipliers, which stock leaves unread."""
+        return any(name.endswith('.self_attn.scale_param') for name in self.tensors)
+
     def read(self, name: str) -> np.ndarray:
         """The values of one tensor: float32, bfloat16 or float16, of its entry's shape.
 

@@ -18,7 +18,7 @@ from experiments.build import build
 from experiments.evaluations.multiplier_grid import GridSpec
 from experiments.runs import ImportSpec, RunSpec
 from experiments.specs import identifier
-from nope.interop import Described, save
+from nope.interop import Described, Export, save
 from nope.model import LayerKind, ModelConfig
 from nope.positions import DynamicNTK, Learned, Linear, NoPE, RoPE
 from tests import tiny
@@ -95,6 +95,25 @@ def test_of_a_mixed_model_the_layers_without_positions_are_scaled(directories) -
     assert scaled('mixed') == 'nope'
     assert scaled('rope') == scaled('nope') == 'all'
     assert scaled('mixed', **{'model.lam_layers': 'all'}) == 'all'
+
+
+def test_multipliers_of_its_own_act_in_all_heads_and_are_not_moved(directories, tmp_path) -> None:
+    model = dataclasses.replace(SMALL, pattern=MIXED)
+    scaled, described = Export(lam='scale_param'), Described(model, 32, bos=257, eos=256)
+    path, variables = tmp_path / 'scaled', tiny.varied_lam(model)
+    save(path, variables, described, export=scaled, tokenizer='bytes')
+    run = build(extending(path)).evals['before'].run
+    assert run.model.lam_layers == 'all' and run.searched
+    assert not build(extending(directories['mixed'])).evals['before'].run.searched
+    assert identifier(run) == identifier(dataclasses.replace(run, searched=False))
+    with pytest.raises(ValueError, match=r"lam_layers is 'nope'; accepted: 'all'; the model in "):
+        build(extending(path, **{'model.lam_layers': 'nope'}))
+    config = extending(path)
+    config.runs.tuned = {'init': 'base', 'finetune': {'times': (1.0,)}}
+    build(config)
+    config.runs.searched.init = 'tuned'
+    with pytest.raises(ValueError, match='its weights were tuned under a searched lambda'):
+        build(config)
 
 
 def test_a_figure_takes_a_checkpoint_in_place_of_its_base(directories) -> None:
