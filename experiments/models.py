@@ -13,6 +13,7 @@ from nope.model import ModelConfig, lam
 from nope.positions import Position, RoPE, Split, from_section
 from nope.runtime.errors import FieldError, describe
 
+LAW_MOVED = "acts in heads without a position encoding, 'nope', and these would be others"
 # Of the model's fields that a config may leave out.
 MODEL_DEFAULTS: dict[str, Any] = {
     f.name: f.default
@@ -90,6 +91,9 @@ def with_position(
     except FieldError as error:
         rule = f"the model's {error.field} is {error.value!r}: {error.rule}"
         raise section.error('position', rule) from error
+    if not same_law_heads(changed, model):
+        rule = f"the model's law {LAW_MOVED}"
+        raise section.error('position', rule)
     if same_scaled_heads(changed, model):
         return changed
     moved = [f'temperature, {model.temperature!r},'] if model.temperature != 'none' else []
@@ -106,3 +110,10 @@ def with_position(
 def same_scaled_heads(model: ModelConfig, init: ModelConfig) -> bool:
     """Whether lambda and the temperature act in the same heads of two models of one shape."""
     return np.array_equal(model.heads_with_lam, init.heads_with_lam)
+
+
+def same_law_heads(model: ModelConfig, init: ModelConfig) -> bool:
+    """Whether the law that a model was given acts in the same heads of two models of one shape."""
+    follows = model.law is not None and model.law.heads == 'nope'
+    without = model.heads_without_position, init.heads_without_position
+    return not follows or np.array_equal(*without)

@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 from experiments.config import Section, is_number
-from experiments.models import same_scaled_heads
+from experiments.models import LAW_MOVED, same_law_heads, same_scaled_heads
 from experiments.runs import laws, tasks
 from experiments.runs.spec import RunSpec, Typed
 from experiments.scope import Scope, warmup_steps
@@ -117,6 +117,8 @@ def _dropped(entry: Section, model: ModelConfig, steps: int) -> tuple[ModelConfi
         later = model.with_position(NoPE())
     except FieldError as error:
         raise entry.error('drop_at', f'{error.field}: {error.rule}') from error
+    if not same_law_heads(later, model):
+        raise entry.error('drop_at', f"the model's law {LAW_MOVED} after the drop")
     scaled = model.temperature != 'none' or 'lam' in entry
     if scaled and not same_scaled_heads(later, model):
         raise entry.error(

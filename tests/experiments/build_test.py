@@ -491,6 +491,20 @@ def test_lambda_acts_on_no_other_heads_than_it_was_searched_for_or_trained_with(
         build(config)
 
 
+def test_a_law_of_heads_without_positions_moves_to_no_other_heads():
+    pattern = ({'position': ROPE}, {'position': {'kind': 'none'}})
+    law = {'kind': 'log_floor', 'coefficient': 0.1, 'heads': 'nope'}
+    config = with_eval({'kind': 'none'}, pattern=pattern, law=law)
+    moved = "the model's law acts in heads without a position encoding, 'nope', and these would be "
+    with pytest.raises(ValueError, match=rf'^evals\.changed\.position .*{moved}others$'):
+        build(config)
+    del config.evals.changed.position
+    build(config)
+    config.runs.changed.drop_at = 0.75
+    with pytest.raises(ValueError, match=rf'^runs\.changed\.drop_at .*{moved}others after the'):
+        build(config)
+
+
 def test_the_share_of_steps_that_warm_up_is_named():
     config = config_of('finetuned')
     name = next(name for name, entry in config.runs.items() if 'finetune' in entry)
