@@ -104,6 +104,8 @@ def _model(entry: Section, init: Source, law: lam.Law) -> ModelConfig:
     if 'model' not in entry:
         return model
     changes = entry.below('model').only(('lam_layers',))
+    if 'lam_layers' not in changes:
+        return model
     if isinstance(law, lam.Product) and changes['lam_layers'] != init.model.lam_layers:
         raise changes.error(
             'lam_layers',

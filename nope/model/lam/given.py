@@ -8,6 +8,8 @@ from jaxtyping import Array, Float32, Int, Real
 
 from nope.model.lam.base import Law
 from nope.model.lam.coefficients import uniform
+from nope.model.lam.scalable_softmax import ScalableSoftmax
+from nope.model.lam.scalable_softmax_bias import ScalableSoftmaxBias
 from nope.runtime.errors import FieldError, one_of
 
 HEADS = 'all', 'nope'
@@ -37,6 +39,8 @@ class GivenLaw:
             raise FieldError('coefficient', error.value, error.rule) from error
         if self.first not in (0, 1):
             raise FieldError('first', self.first, 'accepted: 0, 1')
+        if self.first == 0 and isinstance(self.law, ScalableSoftmax | ScalableSoftmaxBias):
+            raise FieldError('first', 0, 'accepted: 1; these laws have the logarithm of i')
         if self.heads not in HEADS:
             raise FieldError('heads', self.heads, one_of(HEADS))
 

@@ -42,7 +42,7 @@ class Scaling:
         raise NotImplementedError
 
     def attention_factor(self, length: int | jax.Array) -> float | jax.Array | None:
-        """Multiplier of queries and keys in the dimensions that turn; None for 1.
+        """Multiplier of queries and keys in the first `dims` dimensions; None for 1.
 
         It is part of the rotation and no law of lambda, which multiplies all dimensions alike.
         """

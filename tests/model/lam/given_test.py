@@ -108,6 +108,10 @@ def test_a_section_is_the_law_that_it_names() -> None:
         ({'kind': 'linear'}, r"\.kind is 'linear'; accepted: constant"),
         (SECTION | {'span': 8}, r'\.span is unknown for LogFloor; accepted: kind, train_length'),
         (SECTION | {'first': 2}, r'\.first is 2; accepted: 0, 1'),
+        (
+            SECTION | {'kind': 'scalable_softmax', 'first': 0},
+            r'\.first is 0; accepted: 1; these laws have the logarithm of i',
+        ),
         (SECTION | {'heads': 'some'}, r"\.heads is 'some'; accepted: all, nope"),
         (SECTION | {'coefficient': math.inf}, r'\.coefficient is inf; it must be finite'),
         (SECTION | {'coefficient': '1'}, r"\.coefficient is '1'; accepted is float"),
