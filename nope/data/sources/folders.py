@@ -188,10 +188,11 @@ def resolve(path: pathlib.Path, relative: str) -> pathlib.Path:
 
 def identity(kind: str, path: pathlib.Path, names: Sequence[str], **more: Any) -> dict[str, Any]:
     """Content identity of a corpus of files: their number and size and a digest of their
-    relative names and contents. The place and the name of the folder do not count."""
+    relative names and contents. The place and the name of the folder do not count, and of the name
+    of a single file the split that it declares."""
     in_folder = path.is_dir()
     paths = [path / name for name in names] if in_folder else [path]
-    labels = names if in_folder else ['']
+    labels = names if in_folder else [named_splits([path.name]).get(path.name, '')]
     return {
         'kind': kind,
         'version': VERSION,

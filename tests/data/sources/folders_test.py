@@ -96,6 +96,16 @@ def test_identity_is_of_the_content_and_not_of_place_or_time(corpus, tmp_path):
     assert str(corpus.parent) not in json.dumps(first)
 
 
+def test_a_file_that_declares_another_split_is_another_corpus(tmp_path):
+    found = {}
+    for name in ('a', 'b', 'train', 'test', 'validation', 'val'):
+        path = tmp_path / f'{name}.jsonl'
+        path.write_text('{"text": "a"}\n')
+        found[name] = json.dumps(JsonLines(str(path)).identity())
+    assert found['a'] == found['b'] == found['train'] and found['val'] == found['validation']
+    assert len(set(found.values())) == 3
+
+
 @pytest.mark.parametrize('change', ['content', 'name', 'removal'])
 def test_identity_changes_with_the_content(corpus, tmp_path, change):
     folder = tmp_path / 'text'
