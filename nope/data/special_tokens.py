@@ -25,6 +25,11 @@ EOS_PIECES = ('</s>', '<|endoftext|>', '<|end_of_text|>', '<eos>', '<|im_end|>')
 BOS_PIECES = ('<s>', '<|endoftext|>', '<|begin_of_text|>', '<bos>', '<|im_start|>')
 # Classes of transformers that set `add_prefix_space` of a tokenizer.json anew, False by default.
 SET_PREFIX_SPACE = ('CodeGenTokenizer', 'GPT2Tokenizer', 'GPTNeoXTokenizer', 'Qwen2Tokenizer')
+CLASSES = {'gpt2': 'GPT2Tokenizer', 'gpt_neox': 'GPTNeoXTokenizer', 'mpt': 'GPTNeoXTokenizer'}
+# Kinds of models whose tokenizer.json transformers reads as it is, whatever the class.
+READ_AS_IT_IS = (
+    *('granite', 'granitemoehybrid', 'ministral3', 'mistral', 'olmo2', 'olmo3', 'phi3', 'qwen2'),
+)
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +44,8 @@ class Declared:
 
     tokens: name, as `eos_token`, -> text; None for a null. listed: texts of those without a name.
     added: id -> token, with its `content` and the library's flags. ends: ids of `eos_token_id`.
-    says: whether there is a file that could declare BOS. config: tokenizer_config.json.
+    says: whether there is a file that could declare BOS. config: tokenizer_config.json. model:
+    `model_type` of config.json.
     """
 
     tokens: Mapping[str, str | None]
@@ -48,6 +54,18 @@ class Declared:
     ends: tuple[int, ...]
     says: bool
     config: Mapping[str, Any]
+    model: str | None
+
+    @property
+    def class_name(self) -> str:
+        """The class of transformers that reads it."""
+        name = self.config.get('tokenizer_class') or CLASSES.get(str(self.model))
+        return str(name).removesuffix('Fast')
+
+    @property
+    def class_bos(self) -> str | None:
+        """BOS that the class has where no file declares one."""
+        return '<|endoftext|>' if self.class_name in CLASSES.values() else None
 
     @property
     def marks(self) -> list[str]:
@@ -64,8 +82,19 @@ class Declared:
     @property
     def prefix_space(self) -> bool | None:
         """`add_prefix_space` as the class sets it anew; None where it leaves it."""
-        name = str(self.config.get('tokenizer_class')).removesuffix('Fast')
-        return bool(self.config.get('add_prefix_space')) if name in SET_PREFIX_SPACE else None
+        sets = self.class_name in SET_PREFIX_SPACE
+        return bool(self.config.get('add_prefix_space')) if sets else None
+
+    @property
+    def begins(self) -> str | None:
+        """Where `LlamaTokenizer` of transformers, which builds a tokenizer.json anew, puts a blank:
+        'first' before the text, 'always' behind each special token too, or 'never'. None where that
+        class is not used."""
+        if self.class_name != 'LlamaTokenizer' or self.model in READ_AS_IT_IS:
+            return None
+        if self.config.get('add_prefix_space') is False:
+            return 'never'
+        return 'always' if self.config.get('legacy', False) else 'first'
 
 
 def read(tokenizer: pathlib.Path) -> Declared:
@@ -87,6 +116,7 @@ def read(tokenizer: pathlib.Path) -> Declared:
         ends=_ends(tokenizer),
         says=any(tokenizer.with_name(name).is_file() for name in (CONFIG, MAP)),
         config=config,
+        model=_object(tokenizer, 'config.json').get('model_type'),
     )
 
 

@@ -3,13 +3,15 @@
 `encode` adds no BOS and no EOS: documents are framed where they are joined (the paper: EOS after
 each, no BOS), texts by `nope.data.prefix`. Text that spells a special token, like a literal `</s>`,
 is encoded as ordinary characters if the library allows it. So every separator in the token stream
-is one.
+is one, unless a Unigram vocabulary has the separator among its pieces.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
+import itertools
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
@@ -281,12 +283,13 @@ def _load_hugging_face(path: pathlib.Path, named: str) -> HuggingFaceTokenizer:
         library = tokenizers.Tokenizer.from_str(content.decode())
     except Exception as error:  # the library raises plain Exception
         raise Unusable(f'not a tokenizer of the tokenizers library ({error})') from error
-    changes = _set_prefix_space(library, declared.prefix_space)
+    changes = _set_prefix_space(library, declared.prefix_space) + _set_blanks(library, declared)
     # A saved truncation length would cut documents, padding would lengthen them.
     library.no_truncation()
     library.no_padding()
     changes += _add_tokens(library, declared)
-    prefix = _prefix(library)
+    # GPTNeoXTokenizer of transformers puts nothing before a text, whatever its file says.
+    prefix = () if declared.class_name == 'GPTNeoXTokenizer' else _prefix(library)
     own = {BOS: prefix[0]} if len(prefix) == 1 else {}
     eos, bos = _marks(declared, library.token_to_id, own, named)
     vocabulary = library.get_vocab(with_added_tokens=True)
@@ -318,6 +321,22 @@ def _set_prefix_space(library: Any, wanted: bool | None) -> list[Any]:
             part.add_prefix_space = wanted
             changed.append(['add_prefix_space', wanted])
     return changed
+
+
+def _set_blanks(library: Any, declared: Declared) -> list[Any]:
+    """Marks blanks as `LlamaTokenizer` of transformers does, in a file without byte-level parts
+    whatever it says; the changes, for the fingerprint."""
+    from tokenizers import decoders, normalizers, pre_tokenizers
+
+    scheme = declared.begins
+    if scheme is None or '"type":"ByteLevel"' in library.to_str():
+        return []
+    library.normalizer = normalizers.Sequence([])
+    library.pre_tokenizer = pre_tokenizers.Metaspace('▁', scheme, split=False)
+    parts = [decoders.Replace('▁', ' '), decoders.ByteFallback(), decoders.Fuse()]
+    stripped = [] if scheme == 'never' else [decoders.Strip(' ', 1, 0)]
+    library.decoder = decoders.Sequence(parts + stripped)
+    return [['blanks', scheme]]
 
 
 def _add_tokens(library: Any, declared: Declared) -> list[Any]:
@@ -359,12 +378,12 @@ def _prefix(library: Any) -> tuple[int, ...]:
     """Tokens that the post-processor puts before a text."""
     if not library.num_special_tokens_to_add(False):
         return ()
-    try:
-        found = library.encode('a', add_special_tokens=True)
-    except Exception:  # a vocabulary that does not spell it
-        found = library.encode('', add_special_tokens=True)
-    mask = found.special_tokens_mask
-    return tuple(found.ids[: mask.index(0) if 0 in mask else len(mask)])
+    for text in itertools.chain('a', library.get_vocab(with_added_tokens=False)):
+        with contextlib.suppress(Exception):  # a vocabulary that does not spell it
+            found = library.encode(text, add_special_tokens=True)
+            if 0 in found.special_tokens_mask:
+                return tuple(found.ids[: found.special_tokens_mask.index(0)])
+    return ()
 
 
 def _marks(
@@ -384,7 +403,8 @@ def _marks(
     eos = named_by(EOS)
     if eos is None:
         eos = own.get(EOS, next(iter(declared.ends), None))
-    bos = named_by(BOS) if BOS in declared.tokens else own.get(BOS)
+    of_class = piece_id(declared.class_bos) if declared.class_bos else None
+    bos = named_by(BOS) if BOS in declared.tokens else own.get(BOS, of_class)
     lacking = {'EOS': special_tokens.EOS_PIECES} if eos is None else {}
     if bos is None and not declared.says:
         lacking['BOS'] = special_tokens.BOS_PIECES

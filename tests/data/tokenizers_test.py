@@ -443,6 +443,95 @@ def test_a_prefix_space_is_that_of_the_class(tmp_path, level, wanted, name):
     assert (found.fingerprint != before) is (has != level)
 
 
+def blanks_json(sentencepiece_model: bytes, tmp_path: pathlib.Path) -> str:
+    """A tokenizer.json as conversions of Llama 2 have it: blanks are marked by the normalizer."""
+    import tokenizers
+    from tokenizers import decoders, normalizers, processors
+
+    path = tmp_path / 'pieces.model'
+    path.write_bytes(sentencepiece_model)
+    pieces = load_tokenizer(str(path)).processor
+    names = [pieces.id_to_piece(i) for i in range(pieces.vocab_size())]
+    vocab = {name: i for i, name in enumerate(names)}
+    merges = [
+        (name[:cut], name[cut:])
+        for name in sorted(names, key=lambda name: -pieces.get_score(vocab[name]))
+        for cut in range(1, len(name))
+        if name[:cut] in vocab and name[cut:] in vocab and not name.startswith('<')
+    ]
+    model = tokenizers.models.BPE(
+        vocab, merges, unk_token='<unk>', fuse_unk=True, byte_fallback=True
+    )
+    found = tokenizers.Tokenizer(model)
+    marked = [normalizers.Prepend('▁'), normalizers.Replace(' ', '▁')]
+    found.normalizer = normalizers.Sequence(marked)
+    parts = [decoders.Replace('▁', ' '), decoders.ByteFallback(), decoders.Fuse()]
+    found.decoder = decoders.Sequence([*parts, decoders.Strip(' ', 1, 0)])
+    found.post_processor = processors.TemplateProcessing('<s> $A', special_tokens=[('<s>', 1)])
+    found.add_special_tokens(['<unk>', '<s>', '</s>'])
+    return found.to_str()
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize(
+    'config',
+    [
+        {},
+        {'legacy': False},
+        {'legacy': True},
+        {'add_prefix_space': False},
+        {'tokenizer_class': 'PreTrainedTokenizerFast'},
+        {'model_type': 'mistral', 'legacy': False},
+        {'model_type': 'llama', 'legacy': False},
+    ],
+)
+def test_blanks_are_those_of_the_class_as_stock_reads_it(tmp_path, sentencepiece_model, config):
+    transformers = pytest.importorskip('transformers')
+
+    path = tmp_path / 'tokenizer.json'
+    path.write_text(blanks_json(sentencepiece_model, tmp_path))
+    beside = {'tokenizer_class': 'LlamaTokenizer', 'bos_token': '<s>', 'eos_token': '</s>'}
+    beside |= {'unk_token': '<unk>', **config}
+    if model := beside.pop('model_type', None):
+        path.with_name('config.json').write_text(json.dumps({'model_type': model}))
+    path.with_name('tokenizer_config.json').write_text(json.dumps(beside))
+    stock, found = transformers.AutoTokenizer.from_pretrained(tmp_path), load_tokenizer(str(path))
+    for text in ('the fox', '  the', 'fox</s>\n<s>the', 'the </s> fox', '\n', '▁the', 'é'):
+        ids = stock(text, add_special_tokens=False).input_ids
+        assert encode_with_bos(found, text, False, special=True).tolist() == ids, text
+        assert found.decode(ids) == stock.decode(ids, skip_special_tokens=True), text
+    assert list(found.prefix) == stock('').input_ids
+
+
+def test_a_prefix_ends_where_the_text_begins(tmp_path):
+    """Also where the vocabulary does not spell the usual text."""
+    import tokenizers
+
+    model = tokenizers.models.BPE({'A': 0, 'C': 1, '[CLS]': 2, '[SEP]': 3}, [])
+    library = tokenizers.Tokenizer(model)
+    library.post_processor = tokenizers.processors.TemplateProcessing(
+        '[CLS] $A [SEP]', special_tokens=[('[CLS]', 2), ('[SEP]', 3)]
+    )
+    library.add_special_tokens(['[CLS]', '[SEP]'])
+    path = tmp_path / 'tokenizer.json'
+    library.save(str(path))
+    config = {'eos_token': '[SEP]', 'bos_token': '[CLS]'}
+    path.with_name('tokenizer_config.json').write_text(json.dumps(config))
+    assert load_tokenizer(str(path)).prefix == (2,)
+    config |= {'tokenizer_class': 'GPTNeoXTokenizer'}
+    path.with_name('tokenizer_config.json').write_text(json.dumps(config))
+    assert load_tokenizer(str(path)).prefix == ()
+
+
+@pytest.mark.parametrize('model', ['gpt2', 'llama'])
+def test_bos_of_gpt_2_is_declared_by_its_class(tmp_path, model):
+    path = tmp_path / 'tokenizer.json'
+    path.write_text(hugging_face_json(['<|endoftext|>']))
+    path.with_name('tokenizer_config.json').write_text('{"model_max_length": 1024}')
+    path.with_name('config.json').write_text(json.dumps({'model_type': model}))
+    assert load_tokenizer(str(path)).bos_id == (0 if model == 'gpt2' else None)
+
+
 def test_a_declared_null_is_no_bos(tmp_path):
     path = tmp_path / 'tokenizer.json'
     path.write_text(hugging_face_json(['<s>', '</s>']))
