@@ -23,7 +23,7 @@ from nope.runtime import files
 
 _READ_BYTES = 1 << 20
 _MAX_WINDOW = 1 << 31  # of a Zstandard frame: the format's, as `zstd --long=31` writes
-_STEP_BYTES = 1 << 10  # packed bytes unpacked at a time, to 32 MiB at most
+_STEP_BYTES = 1 << 10  # packed bytes unpacked at a time, to 32 MiB at most by zstd
 
 
 def is_packed(path: pathlib.PurePath) -> bool:
@@ -68,12 +68,17 @@ def _open(path: pathlib.Path) -> Any:
         import zstandard
 
         whole = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW)
-        return _unpacked(file, whole.decompressobj, zstandard.ZstdError)
+        return _unpacked(file, whole.decompressobj, zstandard.ZstdError, ())
     return file
 
 
-def _unpacked(file: BinaryIO, start: Callable[[], Any], failure: type[Exception]) -> BinaryIO:
-    return io.BufferedReader(_Streams(file, start, failure), _READ_BYTES)
+def _unpacked(
+    file: BinaryIO,
+    start: Callable[[], Any],
+    failure: type[Exception],
+    most: tuple[int, ...] = (_READ_BYTES,),
+) -> BinaryIO:
+    return io.BufferedReader(_Streams(file, start, failure, most), _READ_BYTES)
 
 
 class _DamagedStream(Exception):
@@ -86,11 +91,19 @@ class _Streams(io.RawIOBase):
     They are unpacked one by one: libraries' own readers end silently where the file does, even
     inside a frame or before bytes that are no stream.
 
-    start: makes the decompressor of a stream. failure: what it raises for a damaged one.
+    start: makes the decompressor of a stream. failure: what it raises for a damaged one. most:
+    bytes that it unpacks at a time; () where it takes no limit.
     """
 
-    def __init__(self, file: BinaryIO, start: Callable[[], Any], failure: type[Exception]) -> None:
+    def __init__(
+        self,
+        file: BinaryIO,
+        start: Callable[[], Any],
+        failure: type[Exception],
+        most: tuple[int, ...],
+    ) -> None:
         self._file = file
+        self._most = most
         self._packed = b''  # read, of the streams to come
         self._content = memoryview(b'')  # unpacked and not asked for yet
         self._start, self._failure = start, failure
@@ -114,15 +127,16 @@ class _Streams(io.RawIOBase):
 
     def _unpack(self) -> bool:
         """Unpacks the next bytes; False at the end of the file."""
-        packed = self._packed or self._file.read(_STEP_BYTES)
+        held = self._stream is not None and bool(self._most) and not self._stream.needs_input
+        packed = b'' if held else self._packed or self._file.read(_STEP_BYTES)
         self._packed = b''
-        if not packed:
+        if not packed and not held:
             if self._stream is not None:
                 raise _DamagedStream('it ends in the middle of a packed stream')
             return False
         self._stream = self._stream or self._start()
         try:
-            self._content = memoryview(self._stream.decompress(packed))
+            self._content = memoryview(self._stream.decompress(packed, *self._most))
         except self._failure as error:
             raise _DamagedStream(error) from error
         if self._stream.eof:
