@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pathlib
 from collections.abc import Iterator, Sequence
 
@@ -50,7 +51,11 @@ def train(
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         show_progress=False,
     )
-    library.train_from_iterator(_texts(source.list_parts(cache)), trainer)
+    texts = _texts(source.list_parts(cache))
+    first = next(texts, None)
+    if first is None:
+        raise ValueError(f'{source.describe()}: its train split has no text')
+    library.train_from_iterator(itertools.chain([first], texts), trainer)
     if library.get_vocab_size() < vocab_size:
         raise ValueError(
             f'{field}={vocab_size}; accepted: up to {library.get_vocab_size()}, which is all that '

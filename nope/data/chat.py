@@ -86,12 +86,19 @@ def prompt_ids(
 def load_chat(folder: pathlib.Path) -> Chat:
     """The chat template in a folder of a tokenizer; of several the one called `default`.
 
-    ValueError where there is none.
+    ValueError where there is none, and for files that cannot be read.
     """
-    declared = special_tokens.read(folder / 'tokenizer.json')
+    try:
+        declared = special_tokens.read(folder / 'tokenizer.json')
+    except special_tokens.Unusable as error:
+        raise ValueError(f'{folder}: {error}') from error
     tokens = {name: text for name, text in declared.tokens.items() if text is not None}
     if (folder / FILE).is_file():
-        return Chat(str(folder / FILE), files.read_utf8(folder / FILE).decode(), tokens)
+        try:
+            source = files.read_utf8(folder / FILE).decode()
+        except UnicodeDecodeError as error:
+            raise ValueError(f'{folder / FILE} is not UTF-8: {error}') from error
+        return Chat(str(folder / FILE), source, tokens)
     beside = files.read_object(folder / OBJECT) or {}
     for name, value in ((special_tokens.CONFIG, declared.config), (OBJECT, beside)):
         template = value.get('chat_template')

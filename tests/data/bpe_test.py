@@ -108,6 +108,15 @@ def test_sizes_that_cannot_be_are_refused(tmp_path, vocab_size, message):
     assert not (tmp_path / 'tok').exists()
 
 
+def test_a_corpus_without_a_training_split_is_refused(tmp_path):
+    path = tmp_path / 'validation.jsonl'
+    path.write_text('{"text": "apple"}\n')
+    with pytest.raises(ValueError, match='its train split has no text'):
+        bpe.train(
+            JsonLines(str(path)), tmp_path / 'own', vocab_size=258, cache=tmp_path / 'c', field='n'
+        )
+
+
 def test_a_tokenizer_is_not_overwritten(tmp_path):
     trained(tmp_path)
     with pytest.raises(ValueError, match=r'tokenizer\.json is there already'):

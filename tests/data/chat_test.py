@@ -77,6 +77,15 @@ def test_a_template_stands_in_one_of_three_files(folder: pathlib.Path) -> None:
     assert load_chat(folder).source == 'one'
 
 
+def test_files_that_cannot_be_read_are_named(folder: pathlib.Path) -> None:
+    (folder / 'chat_template.jinja').write_bytes(b'\xff')
+    with pytest.raises(ValueError, match=r'chat_template\.jinja is not UTF-8'):
+        load_chat(folder)
+    (folder / 'tokenizer_config.json').write_text('{')
+    with pytest.raises(ValueError, match=r'tokenizer_config\.json beside it is not a JSON object'):
+        load_chat(folder)
+
+
 def test_bos_of_a_template_stands_once(folder: pathlib.Path) -> None:
     (folder / 'chat_template.jinja').write_text(TURNS)
     ids = prompt_ids(load_tokenizer(str(folder / 'tokenizer.json')), 'fox', True, load_chat(folder))

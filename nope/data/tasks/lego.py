@@ -12,6 +12,7 @@ import numpy as np
 from nope.data.tasks import answers, scratchpad
 from nope.data.tasks.base import Bin, Example, SteppedTask, matched, no_source
 from nope.data.tasks.scratchpad import SolutionStep
+from nope.runtime.errors import FieldError
 
 VARIABLES = string.ascii_lowercase
 _SOURCE = re.compile(r'If (.+)\. Then, what is the value of ([a-z])\? ')
@@ -35,6 +36,8 @@ class Lego(SteppedTask):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.longest_test > len(VARIABLES):
+            if self.reach is not None:
+                raise FieldError('reach', self.reach, f'at most {len(VARIABLES)}, one a letter')
             raise ValueError(
                 f'{self.name}: longest={self.longest} makes tests of {self.longest_test} '
                 f'variables, and there are {len(VARIABLES)} letters; at most {len(VARIABLES) // 2}'

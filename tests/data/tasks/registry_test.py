@@ -73,6 +73,7 @@ def test_an_unknown_task_or_field_is_refused_with_those_that_there_are() -> None
     'name, changes, problem',
     [
         ('lego', {'longest': 14}, 'tests of 28 variables, and there are 26 letters; at most 13'),
+        ('lego', {'reach': 30}, 'reach is 30; at most 26, one a letter'),
         ('lego', {'shortest': 1}, 'shortest=1 and longest=8; accepted: 2 <= shortest'),
         ('parity', {'longest': 3}, 'shortest=4 and longest=3'),
         ('parity', {'shortest': 2.5}, r'parity: shortest=2\.5; accepted: a whole number'),
