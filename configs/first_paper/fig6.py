@@ -38,7 +38,6 @@ def get_config(size: str = 'quick') -> ConfigDict:
     config.figure = {
         'kind': 'passkey_maps',
         'panels': tuple(panels),
-        'columns': 3,
         'roles': {'nope': tuple(label for _, label, _, _ in nope), 'rope': 'RoPE'},
     }
     return config

@@ -35,7 +35,6 @@ def get_config(argument: str = 'quick') -> ConfigDict:
     config.figure = {
         'kind': 'passkey_maps',
         'panels': tuple(panels),
-        'columns': 3,
         'roles': {'alibi': tuple(panel['label'] for panel in panels if 'record' in panel)},
     }
     return config

@@ -30,7 +30,6 @@ def get_config(size: str = 'quick') -> ConfigDict:
     config.figure = {
         'kind': 'passkey_maps',
         'panels': tuple(panels),
-        'columns': 3,
         'roles': {**ablations.LABELS, 'nope': (ablations.LABELS['full'],)},
     }
     return config

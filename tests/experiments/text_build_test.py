@@ -121,7 +121,7 @@ def test_the_context_of_a_changed_model_is_that_of_the_run_it_stands_on():
         config.evals = {f'{name}/': {'kind': 'passkey', 'run': name} for name in config.runs}
         config.exports = {name: {'run': name} for name in ('nope', 'law_tuned', 'less_tuned')}
         panels = ({'record': 'nope/', 'label': 'NoPE'},)
-        config.figure = {'kind': 'passkey_maps', 'panels': panels, 'columns': 1}
+        config.figure = {'kind': 'passkey_maps', 'panels': panels}
     found = build(config)
     windows = {name.partition('/')[0]: spec.window for name, spec in found.evals.items()}
     assert windows == {

@@ -70,13 +70,12 @@ def _line(
     kinds: set[str] = set()
     others: dict[str, list[str]] = {}
     for p in panels:
-        length = round(p.line * p.train_length)
         made_at = _made_at(labelled[p.label][0])
-        kind = next((kind for kind, made in made_at.items() if made == length), None)
+        kind = next((kind for kind, made in made_at.items() if made == p.context), None)
         if kind:
             kinds.add(kind)
             continue
-        place = f'{"the window of " if length == p.context else ""}{length:,} {token}s'
+        place = f'the window of {p.context:,} {token}s'
         latest, made = next(iter(made_at.items()))
         where = '' if latest == 'training' else f' where the {latest} length is {made:,}'
         others.setdefault(place + where, []).append(p.label)

@@ -11,23 +11,15 @@ import numpy as np
 from experiments.figures import roles
 from experiments.figures.base import Figure, kind
 from experiments.figures.claims import passkey as claims
-from experiments.figures.given import (
-    FigureInput,
-    check_choice,
-    check_differ,
-    check_options,
-    shared_attribute,
-)
+from experiments.figures.given import FigureInput, check_differ, check_options, shared_attribute
 from experiments.figures.kinds import passkey_caption
 from experiments.figures.look import cells, mpl, style
 from experiments.figures.read import passkey_panel
 from experiments.figures.read.passkey_panel import PasskeyPanel
 from experiments.figures.roles import Roles
 
-PANEL_KEYS = {'record', 'label', 'line', 'paper', 'missing'}
+PANEL_KEYS = {'record', 'label', 'paper', 'missing'}
 COLUMNS = 3
-UNITS = ('L', 'K')
-K = 1024
 
 LINE = 'length of training, tuning or search'
 PANEL_WIDTH, PANEL_HEIGHT = 3.9, 2.85
@@ -43,15 +35,12 @@ Panels = Sequence[PasskeyPanel]
 class PasskeyMapsFigure(Figure[Panels]):
     """Accuracy by length and depth of the key. Options:
 
-    - panels: [{record, label, line, paper}] or [{label, missing: the reason}]. record: a name, or a
-      prefix of several seeds that ends in '/'. line: a multiple of L (default: the record's
-      window). paper: the percent that the paper prints.
-    - columns: panels in a row.
-    - unit: of the lengths, 'L' or 'K' (1,024 tokens).
+    - panels: [{record, label, paper}] or [{label, missing: the reason}]. record: a name, or a
+      prefix of several seeds that ends in '/'. paper: the percent that the paper prints.
     - roles: of labels (claims/passkey.py).
     """
 
-    OPTIONS, NEEDED = ('panels', 'columns', 'unit', 'roles'), ('panels',)
+    OPTIONS, NEEDED = ('panels', 'roles'), ('panels',)
     RULES = claims.RULES
     RESAMPLED = True
 
@@ -61,10 +50,6 @@ class PasskeyMapsFigure(Figure[Panels]):
             _check_panel(name, panel)
         labels = [panel['label'] for panel in options['panels']]
         check_differ(name, 'labels of panels', labels)
-        columns = options.get('columns', COLUMNS)
-        if not isinstance(columns, int) or columns < 1:
-            raise ValueError(f'figure {name!r}: columns must be an integer from 1, got {columns!r}')
-        check_choice(name, 'unit', options.get('unit', 'L'), UNITS)
         roles.check(name, options, roles.parts(claims.ROLES, labels, 'panel'))
         _check_ablations(name, options.get('roles') or {})
         found = {panel['record']: 'passkey' for panel in options['panels'] if panel.get('record')}
@@ -83,8 +68,8 @@ class PasskeyMapsFigure(Figure[Panels]):
 
     def picture(self, given: FigureInput, panels: Panels) -> mpl.Figure:
         missing = _missing(given)
-        chosen, unit = given.options['panels'], given.options.get('unit', 'L')
-        columns = min(given.options.get('columns', COLUMNS), len(chosen))
+        chosen = given.options['panels']
+        columns = min(COLUMNS, len(chosen))
         lines = -(-len(chosen) // columns)
         figure = style.new_figure(PANEL_WIDTH * columns + 1.1, PANEL_HEIGHT * lines + 0.4)
         grid = figure.subplots(lines, columns, squeeze=False, gridspec_kw={'hspace': 0.06})
@@ -93,7 +78,7 @@ class PasskeyMapsFigure(Figure[Panels]):
             if panel['label'] in missing:
                 _draw_missing(ax, panel['label'], missing[panel['label']], panel.get('paper'))
             else:
-                _draw_panel(ax, by_label[panel['label']], unit)
+                _draw_panel(ax, by_label[panel['label']])
         for ax in grid.flat[len(chosen) :]:
             ax.remove()
         cells.add_bar(figure, figure.axes, 1, 'accuracy')
@@ -108,7 +93,7 @@ class PasskeyMapsFigure(Figure[Panels]):
             loc='outside upper center',
         )
         token = passkey_caption.token_name(given, panels)
-        figure.supxlabel(_length_label(panels, unit, token), fontsize=9)
+        figure.supxlabel(_length_label(panels, token), fontsize=9)
         figure.supylabel('depth of the key', fontsize=9)
         return figure
 
@@ -154,12 +139,7 @@ def _check_panel(name: str, panel: Mapping[str, Any]) -> None:
             f'figure {name!r}: {panel["label"]!r} must give either record or missing, the reason '
             'why there is none'
         )
-    line, paper = panel.get('line'), panel.get('paper')
-    if line is not None and not (isinstance(line, int | float) and line > 0):
-        raise ValueError(
-            f'figure {name!r}: line of {panel["label"]!r} must be a multiple of L above 0, '
-            f'got {line!r}'
-        )
+    paper = panel.get('paper')
     if paper is not None and not (isinstance(paper, int | float) and 0 <= paper <= 100):
         raise ValueError(
             f'figure {name!r}: paper of {panel["label"]!r} must be in percent, 0 to 100, '
@@ -176,24 +156,23 @@ def _check_ablations(name: str, given: Mapping[str, Any]) -> None:
         raise ValueError(f'figure {name!r}: roles must be of different panels, got {compared}')
 
 
-def _length_label(panels: Sequence[PasskeyPanel], unit: str, token: str) -> str:
-    if unit == 'K':
-        return f'nominal length of the prompt (K = {K:,} {token}s)'
+def _length_label(panels: Sequence[PasskeyPanel], token: str) -> str:
     lengths = {p.train_length for p in panels}
     value = f' = {lengths.pop():,} {token}s' if len(lengths) == 1 else ', the training length'
     return f'nominal length of the prompt (multiples of L{value})'
 
 
-def _draw_panel(axes: mpl.Axes, panel: PasskeyPanel, unit: str) -> None:
+def _draw_panel(axes: mpl.Axes, panel: PasskeyPanel) -> None:
     cells.draw(axes, panel.mean.T, 1, '.1f')
-    axes.axvline(panel.columns_to_line, color=style.BLACK, linewidth=2.2, zorder=3, clip_on=False)
-    _set_axes(axes, panel, unit)
-    axes.set_title(_title(panel.label, _inside(panel, unit), panel.paper), fontsize=9.5)
+    inside = int(panel.inside.sum())
+    axes.axvline(inside, color=style.BLACK, linewidth=2.2, zorder=3, clip_on=False)
+    _set_axes(axes, panel)
+    axes.set_title(_title(panel.label, _inside(panel), panel.paper), fontsize=9.5)
 
 
-def _set_axes(axes: mpl.Axes, panel: PasskeyPanel, unit: str) -> None:
+def _set_axes(axes: mpl.Axes, panel: PasskeyPanel) -> None:
     """Columns under their lengths, rows from the shallowest down."""
-    labels = [f'{length / _size(panel, unit):.4g}' for length in panel.lengths]
+    labels = [f'{length / panel.train_length:.4g}' for length in panel.lengths]
     wide = max(map(len, labels)) > TICK_CHARACTERS and len(labels) > 8
     step = 2 if wide else 1
     # From the longest on, so that the round ones stay.
@@ -219,16 +198,11 @@ def _draw_missing(axes: mpl.Axes, label: str, reason: str, paper: float | None) 
     axes.set_title(_title(label, 'not measured', paper), fontsize=9.5)
 
 
-def _inside(panel: PasskeyPanel, unit: str) -> str:
-    inside = f'inside {panel.context / _size(panel, unit):.3g} {unit}'
+def _inside(panel: PasskeyPanel) -> str:
+    inside = f'inside {panel.context / panel.train_length:.3g} L'
     if panel.inside_mean is None:
         return f'no length {inside}'
     return f'{100 * panel.inside_mean:.0f} % {inside}'
-
-
-def _size(panel: PasskeyPanel, unit: str) -> int:
-    """Tokens of a unit."""
-    return panel.train_length if unit == 'L' else K
 
 
 def _title(label: str, result: str, paper: float | None) -> str:

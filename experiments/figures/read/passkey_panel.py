@@ -23,9 +23,8 @@ class PasskeyPanel:
     ascending. tokens: true ones of the prompts, means. depths: shares. accuracy: shares, by record.
     by_seed: the same by seed, S of them, means over the runs of a model.
 
-    train_length: L. context: tokens that the model reads at once. tests: prompts of a
-    cell. line: multiple of L at which the context is marked. paper: percent that the paper
-    prints, None where it is not known.
+    train_length: L. context: tokens that the model reads at once. tests: prompts of a cell. paper:
+    percent that the paper prints, None where it is not known.
     """
 
     label: str
@@ -40,7 +39,6 @@ class PasskeyPanel:
     context: int
     tests: int
     template: str
-    line: float
     paper: float | None
 
     @property
@@ -72,12 +70,6 @@ class PasskeyPanel:
         by_seed = self.inside_by_seed
         return None if by_seed is None else float(by_seed.mean())
 
-    @property
-    def columns_to_line(self) -> int:
-        """Lengths up to the line."""
-        # A multiple of L such as 1.1 is not exact in binary.
-        return int(np.sum(self.lengths <= self.line * self.train_length + 1e-6))
-
     def reach(self, least: float) -> int:
         """The longest length up to which the mean over depths and seeds is `least` or more at
         every length; 0 where it is less at the shortest."""
@@ -105,7 +97,6 @@ def read(given: FigureInput, chosen: Mapping[str, Any]) -> PasskeyPanel:
     names = names_below(given, name)
     records = [given.records[n] for n in names]
     facts = {attribute: shared_attribute(given, names, attribute) for attribute in SHARED}
-    line = chosen.get('line')
     accuracy = np.stack([r['accuracy'] for r in records]).astype(np.float64)
     return PasskeyPanel(
         label=chosen['label'],
@@ -120,7 +111,6 @@ def read(given: FigureInput, chosen: Mapping[str, Any]) -> PasskeyPanel:
         context=int(facts['window']),
         tests=int(facts['tests']),
         template=str(facts['template']),
-        line=facts['window'] / facts['train_length'] if line is None else float(line),
         paper=None if chosen.get('paper') is None else float(chosen['paper']),
     )
 

@@ -20,11 +20,11 @@ SLANTED = np.linspace(0, 1, 16)[:, None] * np.linspace(1, 0, 10)
 draw = KINDS['passkey_maps'].draw
 
 
-def drawn(records=None, panel=None, **options) -> FigureOutput:
+def drawn(records=None, panel=None) -> FigureOutput:
     """A figure of one panel."""
     panels = [{'record': 'r', 'label': 'NoPE', **(panel or {})}]
     runs = {'r': records or synthetic.passkey_records()}
-    return draw(FigureInput('f', runs, {'panels': panels, **options}))
+    return draw(FigureInput('f', runs, {'panels': panels}))
 
 
 def axes_of(output: FigureOutput) -> list[Axes]:
@@ -111,50 +111,31 @@ def test_titles_give_the_average_inside_the_window(records, panel, title):
     assert axes.get_title() == title
 
 
-@pytest.mark.parametrize(
-    ('panel', 'window', 'columns'),
-    [
-        ({}, 2048, 8),
-        ({}, 2047, 7),
-        ({}, 128, 0),
-        ({}, 2**20, 16),
-        ({'line': 0.5}, 2048, 4),
-        ({'line': 1.125}, 2048, 9),
-        ({'line': 9}, 2048, 16),
-    ],
-)
-def test_the_line_stands_behind_the_last_length_within_it(panel, window, columns):
-    (axes,) = axes_of(drawn(synthetic.passkey_records(window=window), panel))
+@pytest.mark.parametrize(('window', 'columns'), [(2048, 8), (2047, 7), (128, 0), (2**20, 16)])
+def test_the_line_stands_behind_the_last_length_within_the_window(window, columns):
+    (axes,) = axes_of(drawn(synthetic.passkey_records(window=window)))
     assert line_of(axes) == columns
 
 
-def test_the_line_does_not_move_the_average():
-    (axes,) = axes_of(drawn(panel={'line': 2}))
-    assert axes.get_title() == 'NoPE: 100 % inside 1 L'
-
-
 @pytest.mark.parametrize(
-    ('max_length', 'unit', 'train_length', 'labels'),
+    ('max_length', 'train_length', 'labels'),
     [
-        (32768, 'L', 2048, [str(n) for n in range(1, 17)]),
-        (16384, 'K', 2048, [str(n) for n in range(1, 17)]),
-        (16384, 'L', 2048, [f'{n / 2:g}' for n in range(1, 17)]),
+        (32768, 2048, [str(n) for n in range(1, 17)]),
+        (16384, 2048, [f'{n / 2:g}' for n in range(1, 17)]),
         # Wide ones stand under every second column, and the longest keeps its own.
-        (4096, 'L', 2048, [f'{n / 4:g}' for n in range(1, 9)]),
-        (4096, 'K', 2048, [f'{n / 2:g}' for n in range(1, 9)]),
+        (4096, 2048, [f'{n / 4:g}' for n in range(1, 9)]),
         # Three of the shortest lengths have no room for a prompt.
-        (512, 'L', 64, [f'{n / 2:g}' for n in range(4, 17)]),
+        (512, 64, [f'{n / 2:g}' for n in range(4, 17)]),
     ],
 )
-def test_lengths_are_multiples_of_l_or_of_k(max_length, unit, train_length, labels):
+def test_lengths_are_multiples_of_l(max_length, train_length, labels):
     records = synthetic.passkey_records(max_length, train_length=train_length)
-    output = drawn(records, unit=unit)
+    output = drawn(records)
     (axes,) = axes_of(output)
     assert labels_of(axes.get_xticklabels()) == labels
     assert axes.get_xticks()[-1] == len(records.coordinates['length']) - 0.5
-    wanted = f'L = {train_length:,} tokens' if unit == 'L' else 'K = 1,024 tokens'
-    assert wanted in output.figure.get_supxlabel()
-    assert axes.get_title().endswith(f' {2048 / (train_length if unit == "L" else 1024):g} {unit}')
+    assert f'L = {train_length:,} tokens' in output.figure.get_supxlabel()
+    assert axes.get_title().endswith(f' {2048 / train_length:g} L')
 
 
 def test_a_missing_panel_is_empty_and_says_why():
@@ -166,16 +147,15 @@ def test_a_missing_panel_is_empty_and_says_why():
     assert 'MPT-7B is not drawn: there are no weights.' in output.caption
 
 
-@pytest.mark.parametrize(('options', 'lines'), [({}, 2), ({'columns': 2}, 3), ({'columns': 9}, 1)])
-def test_panels_fill_rows(options, lines):
+def test_panels_fill_rows():
     panels = [
         {'record': 'r', 'label': '0'},
         *({'label': str(i), 'missing': 'none'} for i in range(1, 5)),
     ]
-    given = FigureInput('f', {'r': synthetic.passkey_records()}, {'panels': panels, **options})
+    given = FigureInput('f', {'r': synthetic.passkey_records()}, {'panels': panels})
     axes = axes_of(draw(given))
     assert [a.get_title()[0] for a in axes] == list('01234')
-    assert axes[0].get_subplotspec().get_gridspec().nrows == lines
+    assert axes[0].get_subplotspec().get_gridspec().nrows == 2
 
 
 def test_the_mean_over_seeds_is_drawn_and_the_caption_says_how_far_they_lie_apart():
@@ -272,13 +252,8 @@ OTHER = {'record': 'b', 'label': 'b'}
         ({'panels': [{**PANEL, 'missing': 'no'}]}, "'a' must give either record or missing"),
         ({'panels': [{'label': 'a', 'missing': 'no'}]}, 'all panels are missing'),
         ({'panels': [PANEL, PANEL]}, 'labels of panels must differ'),
-        ({'panels': [{**PANEL, 'line': 0}]}, "line of 'a' must be a multiple of L above 0, got 0"),
-        ({'panels': [{**PANEL, 'line': '2 L'}]}, "line of 'a' must be a multiple of L"),
         ({'panels': [{**PANEL, 'paper': 101}]}, "paper of 'a' must be in percent, 0 to 100"),
         ({'panels': [{**PANEL, 'paper': '81 %'}]}, "paper of 'a' must be in percent"),
-        ({'panels': [PANEL], 'columns': 0}, 'columns must be an integer from 1, got 0'),
-        ({'panels': [PANEL], 'columns': 2.5}, 'columns must be an integer from 1, got 2.5'),
-        ({'panels': [PANEL], 'unit': 'M'}, "unit must be one of .*'K', 'L'.*, got 'M'"),
         ({'panels': [PANEL], 'roles': {'no_init': 'a'}}, "roles must give 'full'"),
         (
             {'panels': [PANEL, OTHER], 'roles': {'full': 'c'}},
@@ -328,11 +303,9 @@ def test_the_line_of_panels_may_mark_different_things():
         'b': synthetic.passkey_records(window=4096, tuned_length=4096),
         'c': synthetic.passkey_records(window=4096, searched_length=4608),
     }
-    panels = [{'record': name, 'label': name} for name in runs] + [
-        {'record': 'a', 'label': 'd', 'line': 0.5}
-    ]
+    panels = [{'record': name, 'label': name} for name in runs]
     caption = draw(FigureInput('f', runs, {'panels': panels})).caption
     assert (
         'Black line: the training or tuned length, the window of 4,096 tokens where the searched '
-        'length is 4,608 (c), 1,024 tokens (d).'
+        'length is 4,608 (c).'
     ) in caption
