@@ -55,8 +55,6 @@ def get_config(argument: str = 'quick') -> ConfigDict:
     config.figure = {
         'kind': 'ablation_table',
         'corpora': text.corpora(config),
-        'window': int(shown),
-        'passkey_within': int(shown),
         'rows': tuple(rows),
         'roles': dict(ablations.LABELS),
     }

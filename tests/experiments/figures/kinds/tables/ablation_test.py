@@ -74,17 +74,14 @@ def test_values_land_in_their_cells_next_to_the_papers():
     assert (full['ours'], full['paper']) == (pytest.approx(SCORES.mean() + 0.5), 17.0)
 
 
-@pytest.mark.parametrize(
-    ('window', 'within', 'last'),
-    [(18432, 8, 8), (18432, 4, 4), (18432, 16, 9), (2048, 8, 1), (32768, 8, 8), (32768, 16, 16)],
-)
-def test_the_passkey_mean_ends_at_the_window_and_at_the_length_asked_for(window, within, last):
+@pytest.mark.parametrize(('window', 'last'), [(18432, 8), (2048, 1), (10240, 5), (32768, 8)])
+def test_the_passkey_mean_ends_at_the_window_and_at_8_l(window, last):
     """One accuracy for each of the lengths 1 L to 16 L."""
     by_length = np.arange(1, 17) / 20
     record = passkey_records(
         32768, window=window, accuracy=np.repeat(by_length[:, None], 10, axis=1)
     )
-    found = ablation.passkey_inside(record, within)
+    found = ablation.passkey_inside(record)
     assert found == pytest.approx(100 * by_length[:last].mean())
 
 
@@ -92,7 +89,7 @@ def test_cells_of_all_depths_weigh_the_same():
     accuracy = np.zeros((16, 10))
     accuracy[:4, 3] = 1.0
     record = passkey_records(32768, window=8192, accuracy=accuracy)
-    assert ablation.passkey_inside(record, 8) == pytest.approx(10)
+    assert ablation.passkey_inside(record) == pytest.approx(10)
 
 
 def test_measures_that_cannot_be_taken_say_why():
@@ -110,26 +107,6 @@ def test_measures_that_cannot_be_taken_say_why():
         'no prompt of the grid fits into the window',
         'the records lack tasks of the mean',
     ]
-
-
-def test_a_row_without_any_record_is_all_missing():
-    reasons = {'perplexity': 'p', 'passkey': 'k', 'longbench': 'l'}
-    options = {'corpora': CORPORA, 'rows': ({'label': 'a'},), 'missing': reasons}
-    output = KINDS[KIND].draw(FigureInput('f', {}, options))
-    assert [r['missing'] for r in output.rows] == ['p', 'p', 'k', 'l']
-    assert (output.runs, [c.holds for c in output.claims]) == ({}, [None, None])
-
-
-def test_other_windows_than_the_papers_have_no_number_of_it():
-    rows = (row('a', paper='headscale_18K'),)
-    options = {'corpora': CORPORA, 'rows': rows, 'window': 4, 'passkey_within': 4}
-    runs = made('a') | {
-        f'a@{c}': perplexity_records((9.0,), multiples=(4,), corpus=c)
-        for c in ('pg19', 'proof_pile')
-    }
-    output = KINDS[KIND].draw(FigureInput('f', runs, options))
-    assert [r['paper'] for r in output.rows] == [None, None, None, 17.0]
-    assert 'perplexity at 4 L' in output.markdown
 
 
 def test_claims_hold_on_the_papers_numbers():
@@ -183,7 +160,6 @@ def test_without_longbench_the_trade_is_decided_by_the_others():
     [
         ({'roles': {}}, "no row has the role 'full'", "no row has the role 'full'"),
         ({'corpora': ({'key': 'pg19'},)}, None, "no corpus stands for the paper's 'pg19'"),
-        ({'window': 4}, None, "'free' has no perplexity on 'pg19'"),
     ],
 )
 def test_claims_that_lack_something_are_undecided(changed, matters, trade):
@@ -198,8 +174,8 @@ def test_claims_that_lack_something_are_undecided(changed, matters, trade):
     ('changed', 'message'),
     [
         ({'corpora': ({'key': 'a', 'paper': 'c4'},)}, 'paper of a corpus must be one of'),
-        ({'window': '8'}, "window must be a number above 0, got '8'"),
-        ({'passkey_within': 0}, 'passkey_within must be a number above 0, got 0'),
+        ({'missing': {'passkey': 'no'}}, "unknown key 'passkey' in missing"),
+        ({'rows': ({**ROW, 'perplexity': ''},)}, "rows must give 'perplexity'"),
         ({'missing': {}}, "row 'without the constraint' has no record for 'longbench'"),
         ({'rows': ({**ROW, 'paper': 'NoPE'},)}, "paper is 'NoPE'; accepted"),
         ({'roles': {'full': 'b'}}, "role 'full' is given to the row 'b'"),
