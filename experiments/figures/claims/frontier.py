@@ -117,8 +117,8 @@ def _loss(point: FrontierPoint, multiple: float) -> np.ndarray:
 
 def _share(point: FrontierPoint, multiple: float) -> np.ndarray:
     """[seeds] share of single keys repeated at so many L."""
-    index = None if point.keys is None else point.keys.at(multiple)
-    if point.keys is None or index is None:
+    index = point.keys.at(multiple)
+    if index is None:
         raise Undecided(f'{point.label!r} was not asked for keys at {multiple:g} L')
     if point.keys.needles != 1:
         raise Undecided(f'{point.label!r} was asked for {point.keys.asked}, not for a single key')

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,13 +14,12 @@ from experiments.figures.claims import frontier as claims
 from experiments.figures.given import FigureInput, check_differ, check_options
 from experiments.figures.look import captions, length_axes, mpl, style
 from experiments.figures.read import frontier_point, length_group
-from experiments.figures.read.frontier_point import FrontierPoint
+from experiments.figures.read.frontier_point import TIMES, FrontierPoint
 from experiments.figures.roles import Roles
 
 POINT_KEYS = {'label', 'loss', 'keys', 'four'}
-TIMES = 8.0
 COLORS = 'viridis'
-# Nats above the lowest loss at `times` L up to which methods share a panel of their own.
+# Nats above the lowest loss at `TIMES` L up to which methods share a panel of their own.
 NEAR = 0.15
 MARGIN = 0.12  # of a panel's range, on each side
 LEVEL: dict[str, Any] = {'color': style.GREY, 'linestyle': (0, (4, 3)), 'linewidth': 0.9}
@@ -37,27 +35,21 @@ class FrontierFigure(Figure[Points]):
     """Loss at L against loss far beyond it, one point a method. Options:
 
     - points: [{label, loss, keys, four}], the last three names of records '<name>/<seed>': loss by
-      length, single keys, and one of four keys. Keys may be left out.
-    - times: multiple of L on the vertical axis (8).
+      length, single keys, and one of four keys. The last may be left out.
     - roles: of labels (claims/frontier.py).
 
     Windows of other lengths end at other tokens, so all losses need the same lengths.
     """
 
-    OPTIONS, NEEDED = ('points', 'times', 'roles'), ('points',)
+    OPTIONS, NEEDED = ('points', 'roles'), ('points',)
     SHARED = ('train_length',)
     RULES = claims.RULES
     RESAMPLED = True
 
     def needs(self, name: str, options: Mapping[str, Any]) -> dict[str, str]:
-        times = options.get('times', TIMES)
-        if not (isinstance(times, int | float) and math.isfinite(times) and times > 1):
-            raise ValueError(
-                f'figure {name!r}: times must be a multiple of L above 1, got {times!r}'
-            )
         found: dict[str, str] = {}
         for point in options['points']:
-            check_options(name, point, POINT_KEYS, ('label', 'loss'), 'points')
+            check_options(name, point, POINT_KEYS, ('label', 'loss', 'keys'), 'points')
             found[f'{point["loss"]}/'] = 'lengths'
             found |= {f'{point[k]}/': 'passkey' for k in ('keys', 'four') if point.get(k)}
         labels = [point['label'] for point in options['points']]
@@ -66,8 +58,7 @@ class FrontierFigure(Figure[Points]):
         return found
 
     def read(self, given: FigureInput) -> Points:
-        times = float(given.options.get('times', TIMES))
-        points = [frontier_point.read(given, chosen, times) for chosen in given.options['points']]
+        points = [frontier_point.read(given, chosen) for chosen in given.options['points']]
         length_group.check_alike(given, [point.loss for point in points])
         return points
 
@@ -75,7 +66,7 @@ class FrontierFigure(Figure[Points]):
         return Roles(given.name, given.options, {p.label: p for p in points}, 'point')
 
     def picture(self, given: FigureInput, points: Points) -> mpl.Figure:
-        times, token = points[0].times, captions.token_name(given.records[points[0].names[0]])
+        token = captions.token_name(given.records[points[0].names[0]])
         corner = has_corner(points)
         figure = style.new_figure(12.0 if corner else 7.6, 5.8)
         panels = figure.subplots(1, 2 if corner else 1, squeeze=False)[0]
@@ -95,10 +86,10 @@ class FrontierFigure(Figure[Points]):
                 margin = MARGIN * max(high - low, 0.02)
                 set_limits(low - margin, high + margin)
             axes.set_xlabel(f'loss at L (nats per {token})')
-            axes.set_ylabel(f'loss at {times:g} L (nats per {token})')
+            axes.set_ylabel(f'loss at {TIMES:g} L (nats per {token})')
         if corner:
             panels[0].set_title('all methods')
-            panels[1].set_title(f'methods within {NEAR} nats of the lowest loss at {times:g} L')
+            panels[1].set_title(f'methods within {NEAR} nats of the lowest loss at {TIMES:g} L')
             (left, right), (low, high) = panels[1].get_xlim(), panels[1].get_ylim()
             frame = mpl.Rectangle((left, low), right - left, high - low, fill=False, **FRAME)
             panels[0].add_patch(frame)
@@ -109,23 +100,18 @@ class FrontierFigure(Figure[Points]):
         return [row for point in points for row in frontier_point.rows(point)]
 
     def caption(self, given: FigureInput, points: Points) -> str:
-        times, seeds = points[0].times, len(points[0].x)
+        seeds = len(points[0].x)
         train_length = given.records[points[0].names[0]].attributes['train_length']
-        asked = dict.fromkeys(
-            f'{p.keys.asked}, {p.keys.prompts} prompts a seed' for p in points if p.keys is not None
-        )
-        keys = f' ({"; ".join(asked)})' if asked else ''
-        grey = [p.label for p in points if p.keys is None]
+        asked = dict.fromkeys(f'{p.keys.asked}, {p.keys.prompts} prompts a seed' for p in points)
         sentences = [
             f'One point a method. Across: mean loss of windows of the training length '
-            f'L = {train_length:,}; up: of windows of {times:g} L that end at the same tokens. On '
+            f'L = {train_length:,}; up: of windows of {TIMES:g} L that end at the same tokens. On '
             'the dashed line both are equal, above it loss is lost with length. Colour: share of '
-            f'prompts of {times:g} L that are answered with exactly the key{keys}.',
-            f'Grey: not asked for keys ({"; ".join(grey)}).' if grey else '',
+            f'prompts of {TIMES:g} L that are answered with exactly the key ({"; ".join(asked)}).',
             'One seed each.'
             if seeds == 1
             else f'Means over {seeds} seeds; whiskers: {length_axes.spread()}.',
-            f'Right: the range of the methods within {NEAR} nats of the lowest loss at {times:g} L.'
+            f'Right: the range of the methods within {NEAR} nats of the lowest loss at {TIMES:g} L.'
             if has_corner(points)
             else '',
             captions.sources({p.label: [given.records[name] for name in p.names] for p in points}),
@@ -134,7 +120,7 @@ class FrontierFigure(Figure[Points]):
 
 
 def best(points: Sequence[FrontierPoint]) -> list[FrontierPoint]:
-    """Methods near the lowest loss at `times` L, by means over seeds."""
+    """Methods near the lowest loss at `TIMES` L, by means over seeds."""
     lowest = min(p.y.mean() for p in points)
     return [p for p in points if p.y.mean() <= lowest + NEAR]
 
@@ -171,8 +157,7 @@ def _write_numbers(axes: mpl.Axes, points: Sequence[tuple[int, FrontierPoint]]) 
 
 
 def _marker(point: FrontierPoint) -> dict[str, Any]:
-    share = point.share
-    color = style.GREY if share is None else mpl.colormaps[COLORS](float(share.mean()))
+    color = mpl.colormaps[COLORS](float(point.share.mean()))
     edge = {'markeredgecolor': style.BLACK, 'markeredgewidth': 0.6}
     return {'linestyle': 'none', 'marker': 'o', 'markersize': 7, 'color': color, **edge}
 
@@ -181,13 +166,13 @@ def _legend(
     figure: mpl.Figure, points: Sequence[FrontierPoint], panels: Sequence[mpl.Axes]
 ) -> None:
     bar = figure.colorbar(mpl.ScalarMappable(mpl.Normalize(0, 100), COLORS), ax=panels, pad=0.02)
-    bar.set_label(f'keys repeated at {points[0].times:g} L (%); grey: not asked')
+    bar.set_label(f'keys repeated at {TIMES:g} L (%)')
     bar.outline.set_visible(False)
     handles = [
         mpl.Line2D([], [], label=f'{number}  {point.label}', **_marker(point))
         for number, point in enumerate(points, 1)
     ]
-    handles.append(mpl.Line2D([], [], label=f'as low at {points[0].times:g} L as at L', **LEVEL))
+    handles.append(mpl.Line2D([], [], label=f'as low at {TIMES:g} L as at L', **LEVEL))
     seeds = len(points[0].x)
     if seeds > 1:
         label = f'{length_axes.spread()}, {seeds} seeds'

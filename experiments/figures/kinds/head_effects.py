@@ -14,11 +14,10 @@ from experiments.figures.claims.silenced import Effect, Effects
 from experiments.figures.given import FigureInput, check_options
 from experiments.figures.look import captions, mpl, style
 from experiments.figures.read import frontier_point, length_group
-from experiments.figures.read.frontier_point import FrontierPoint
+from experiments.figures.read.frontier_point import TIMES, FrontierPoint
 from experiments.figures.roles import Roles
 
 POINT_KEYS = {'label', 'loss', 'keys'}
-TIMES = 8.0
 COLORS = 'magma_r'
 FRAME: dict[str, Any] = {'fill': False, 'edgecolor': style.COLORS[0], 'linewidth': 1.4}
 
@@ -28,7 +27,6 @@ class Silenced(NamedTuple):
 
     base: FrontierPoint
     effects: Effects
-    times: float
 
 
 @kind('head_effects')
@@ -37,11 +35,10 @@ class HeadEffectsFigure(Figure[Silenced]):
 
     - base, heads, groups: the whole model, models without one head, and models without several;
       {label, loss, keys} each, names of records '<name>/<seed>' of one seed.
-    - times: multiple of L that is drawn beside L (8).
     - roles: of groups by label (claims/silenced.py).
     """
 
-    OPTIONS = ('base', 'heads', 'groups', 'times', 'roles')
+    OPTIONS = ('base', 'heads', 'groups', 'roles')
     NEEDED = ('base', 'heads', 'groups')
     RULES = claims.RULES
     ALONE = True  # a head of one seed's model has nothing in common with that of another
@@ -56,16 +53,15 @@ class HeadEffectsFigure(Figure[Silenced]):
         return found | {f'{point["keys"]}/': 'passkey' for point in points}
 
     def read(self, given: FigureInput) -> Silenced:
-        times = float(given.options.get('times', TIMES))
-        base, *others = (frontier_point.read(given, x, times) for x in _chosen(given.options))
+        base, *others = (frontier_point.read(given, x) for x in _chosen(given.options))
         length_group.check_alike(given, [point.loss for point in (base, *others)])
         if len(base.loss.seeds) > 1:
             raise ValueError(
                 f'figure {given.name!r}: heads are those of one seed, got {list(base.loss.seeds)}'
             )
-        effects = [_effect(given, base, point, times) for point in others]
+        effects = [_effect(given, base, point) for point in others]
         count = len(given.options['heads'])
-        return Silenced(base, Effects(effects[:count], effects[count:]), times)
+        return Silenced(base, Effects(effects[:count], effects[count:]))
 
     def shown(self, given: FigureInput, data: Silenced) -> Roles[tuple[Effect, Effects]]:
         players = {group.label: (group, data.effects) for group in data.effects.groups}
@@ -80,7 +76,7 @@ class HeadEffectsFigure(Figure[Silenced]):
         figure = style.new_figure(1.6 + 1.05 * shape[1] * 2, 1.5 + 1.1 * shape[0])
         panels = figure.subplots(2, 2, squeeze=False)
         token = captions.token_name(given.records[data.base.names[0]])
-        for column, multiple in enumerate((1.0, data.times)):
+        for column, multiple in enumerate((1.0, TIMES)):
             for row, what in enumerate(('loss', 'keys')):
                 axes, grid = panels[row, column], _grid(given, heads, shape, what, multiple)
                 _draw(figure, axes, grid, what, multiple, token)
@@ -104,17 +100,16 @@ class HeadEffectsFigure(Figure[Silenced]):
                 }
 
     def caption(self, given: FigureInput, data: Silenced) -> str:
-        base, groups, times = data.base, data.effects.groups, data.times
-        assert base.keys is not None
+        base, groups = data.base, data.effects.groups
         several = '; '.join(
-            f'{g.label}: {g.loss[1.0]:+.3f} nats at L, {g.loss[times]:+.3f} at {times:g} L, '
-            f'{100 * g.keys[1.0]:.0f} and {100 * g.keys[times]:.0f} points of keys lost'
+            f'{g.label}: {g.loss[1.0]:+.3f} nats at L, {g.loss[TIMES]:+.3f} at {TIMES:g} L, '
+            f'{100 * g.keys[1.0]:.0f} and {100 * g.keys[TIMES]:.0f} points of keys lost'
             for g in groups
         )
         sources = {base.label: [given.records[name] for name in base.names]}
         return (
             f'What {base.label} loses without one of its heads, whose output is set to 0: mean '
-            f'loss of windows of L and {times:g} L, above, and share of keys repeated '
+            f'loss of windows of L and {TIMES:g} L, above, and share of keys repeated '
             f'({base.keys.asked}, {base.keys.prompts} prompts of each length), below. Framed: '
             f'local heads. Without several at once: {several}. {captions.sources(sources)}'
         )
@@ -124,7 +119,7 @@ def _chosen(options: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [options['base'], *options['heads'], *options['groups']]
 
 
-def _effect(given: FigureInput, base: FrontierPoint, point: FrontierPoint, times: float) -> Effect:
+def _effect(given: FigureInput, base: FrontierPoint, point: FrontierPoint) -> Effect:
     """Effect of silencing the heads of `point` in the model `base`, both of one seed. ValueError
     where the records do not say which heads."""
     silenced = {
@@ -137,12 +132,11 @@ def _effect(given: FigureInput, base: FrontierPoint, point: FrontierPoint, times
             f'same heads silenced, got {sorted(silenced)}'
         )
     loss, keys = {}, {}
-    for multiple in (1.0, times):
+    for multiple in (1.0, TIMES):
         i = point.loss.at(multiple)
         loss[multiple] = float((point.loss.loss_window - base.loss.loss_window)[:, i].item())
         shares = []
         for group in (base.keys, point.keys):
-            assert group is not None
             j = group.at(multiple)
             if j is None:
                 raise ValueError(

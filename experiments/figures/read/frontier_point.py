@@ -13,20 +13,20 @@ from experiments.figures.read import key_group, length_group
 from experiments.figures.read.key_group import KeyGroup
 from experiments.figures.read.length_group import Group
 
+TIMES = 8.0  # of L, at which the frontier is drawn
+
 
 @dataclasses.dataclass(frozen=True)
 class FrontierPoint:
     """Losses of windows by length, and shares of keys.
 
-    - keys, four: single keys and one of four, None for keys that were not asked for.
-    - times: multiple of L at which the frontier is drawn.
+    keys, four: single keys and one of four, None where one of four was not asked for.
     """
 
     label: str
     loss: Group
-    keys: KeyGroup | None
+    keys: KeyGroup
     four: KeyGroup | None
-    times: float
 
     @property
     def x(self) -> np.ndarray:
@@ -35,15 +35,13 @@ class FrontierPoint:
 
     @property
     def y(self) -> np.ndarray:
-        """[seeds] mean loss of windows of `times` L, nats."""
-        return self.loss.loss_window[:, self._index(self.times)]
+        """[seeds] mean loss of windows of `TIMES` L, nats."""
+        return self.loss.loss_window[:, self._index(TIMES)]
 
     @property
-    def share(self) -> np.ndarray | None:
-        """[seeds] of keys repeated at `times` L, None where they were not asked for."""
-        if self.keys is None:
-            return None
-        index = self.keys.at(self.times)
+    def share(self) -> np.ndarray:
+        """[seeds] of keys repeated at `TIMES` L."""
+        index = self.keys.at(TIMES)
         assert index is not None
         return self.keys.shares[:, index]
 
@@ -59,26 +57,23 @@ class FrontierPoint:
         return index
 
 
-def read(given: FigureInput, chosen: Mapping[str, Any], times: float) -> FrontierPoint:
+def read(given: FigureInput, chosen: Mapping[str, Any]) -> FrontierPoint:
     """The point of an entry of the options.
 
-    ValueError where the lengths L and `times` L were not measured, and where losses and keys are
+    ValueError where the lengths L and `TIMES` L were not measured, and where losses and keys are
     of other seeds or other runs.
     """
     label = chosen['label']
     loss = length_group.read(given, chosen['loss'], label)
-    asked = {
-        field: key_group.read(given, chosen[field], label) if chosen.get(field) else None
-        for field in ('keys', 'four')
-    }
-    point = FrontierPoint(label, loss, asked['keys'], asked['four'], times)
-    for multiple in (1.0, times):
+    keys = key_group.read(given, chosen['keys'], label)
+    four = key_group.read(given, chosen['four'], label) if chosen.get('four') else None
+    for multiple in (1.0, TIMES):
         _check_length(given, chosen['loss'], loss, multiple)
-    for group in (g for g in asked.values() if g is not None):
-        check_runs(given, loss, group)
-    if point.keys is not None:
-        _check_length(given, chosen['keys'], point.keys, times)
-    return point
+    for group in (keys, four):
+        if group is not None:
+            check_runs(given, loss, group)
+    _check_length(given, chosen['keys'], keys, TIMES)
+    return FrontierPoint(label, loss, keys, four)
 
 
 def _check_length(given: FigureInput, name: str, group: Group | KeyGroup, multiple: float) -> None:
@@ -117,10 +112,10 @@ def rows(point: FrontierPoint) -> list[dict[str, Any]]:
             'loss_window_nats': _at(point.loss, 'loss_window', s, multiple),
             'share_of_keys': _at(point.keys, 'shares', s, multiple),
             'share_of_four_keys': _at(point.four, 'shares', s, multiple),
-            'prompts': None if point.keys is None else point.keys.prompts,
-            'asked': None if point.keys is None else point.keys.asked,
+            'prompts': point.keys.prompts,
+            'asked': point.keys.asked,
             'loss_record': point.loss.names[s],
-            'keys_record': None if point.keys is None else point.keys.names[s],
+            'keys_record': point.keys.names[s],
             'four_record': None if point.four is None else point.four.names[s],
         }
         for s, seed in enumerate(point.loss.seeds)

@@ -26,6 +26,7 @@ ROOT = pathlib.Path(__file__).parents[3]
 # Drawn twice: of each way to draw one.
 TWICE = ('encoding_ranks', 'entropy_loss', 'longbench_table')
 
+POINT = {'label': 'a', 'loss': 'b', 'keys': 'c'}
 FACTOR = {'factor': 2, 'group': 'a', 'choice': 'b'}
 TUNED = {'label': 'PI', 'group': 'a', 'method': 'PI', 'tuned': 2}
 # What the captions of kinds that read no windows of the training data's text say instead.
@@ -240,9 +241,8 @@ def test_what_a_figure_cannot_do_without_must_be_given(kind):
         ('key_curves', {'curves': LENGTHS * 8}, 'curves must be 1 to'),
         ('key_curves', {'curves': [{'label': 'a'}]}, "curves must give 'group'"),
         ('frontier', {'points': [{'label': 'a'}]}, "points must give 'loss'"),
-        ('frontier', {'points': [{'label': 'a', 'loss': 'b'}] * 2}, 'labels of points must differ'),
-        ('frontier', {'points': [{'label': 'a', 'loss': 'b'}], 'times': 1}, 'times must be a mult'),
-        ('frontier', {'points': [{'label': 'a', 'loss': 'b'}], 'times': '8'}, 'times must be a m'),
+        ('frontier', {'points': [{'label': 'a', 'loss': 'b'}]}, "points must give 'keys'"),
+        ('frontier', {'points': [POINT] * 2}, 'labels of points must differ'),
         ('factor_grid', {'curves': [{'label': 'a'}]}, 'either group or grid'),
         ('factor_grid', {'curves': [{'label': 'a', 'group': 'b'}] * 2}, 'labels of curves must'),
         ('factor_grid', factors({'factor': 2, 'group': 'a'}), "must give 'choice'"),

