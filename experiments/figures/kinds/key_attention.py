@@ -16,23 +16,18 @@ from experiments.figures.read.by_seed import check_seeds
 from experiments.figures.read.key_attention import PARTS, KeyAttention
 
 MOST = 5  # panels side by side
-FINDERS = 1  # heads whose weight is drawn in parts
 COLORS = dict(zip((*PARTS, 'rest'), (*style.COLORS[:3], '#D9D9D9'), strict=True))
 
 
 @kind('key_attention')
 class KeyAttentionFigure(Figure[Sequence[KeyAttention]]):
-    """Options: curves, [{group, label}] of records '<group>/<seed>'; heads, how many of those that
-    find the key inside L are drawn in parts (1)."""
+    """Options: curves, [{group, label}] of records '<group>/<seed>'."""
 
-    OPTIONS, NEEDED = ('curves', 'heads'), ('curves',)
+    OPTIONS = NEEDED = ('curves',)
     MEASURES: ClassVar[Measures] = key_attention.MEASURES
     SHARED = ('train_length',)
 
     def needs(self, name: str, options: Mapping[str, Any]) -> dict[str, str]:
-        heads = options.get('heads', FINDERS)
-        if type(heads) is not int or heads < 1:
-            raise ValueError(f'figure {name!r}: heads must be 1 or more, got {heads!r}')
         return key_attention.needs(name, options, MOST)
 
     def read(self, given: FigureInput) -> list[KeyAttention]:
@@ -46,7 +41,7 @@ class KeyAttentionFigure(Figure[Sequence[KeyAttention]]):
         grid = figure.subplots(2, len(models), squeeze=False, sharex='col', sharey=True)
         for model, (parts, heads) in zip(models, grid.T, strict=True):
             multiples, keys = model.keys.multiples, model.keys.shares.mean(axis=0)
-            found = _parts(model, given)
+            found = _parts(model)
             parts.stackplot(multiples, *found.values(), colors=list(COLORS.values()))
             parts.plot(multiples, keys, color=style.BLACK, marker='o', markersize=4, clip_on=False)
             parts.set_title(model.label)
@@ -58,8 +53,7 @@ class KeyAttentionFigure(Figure[Sequence[KeyAttention]]):
                 axes.set_ylim(0, 1)
                 axes.set_xlabel('')
             heads.set_xlabel('length of the prompt n / L')
-        which = 'head that finds' if _count(given) == 1 else 'heads that find'
-        grid[0, 0].set_ylabel(f'weight of the {which} the key')
+        grid[0, 0].set_ylabel('weight of the head that finds the key')
         grid[1, 0].set_ylabel('weight on the key, by head')
         figure.legend(handles=_handles(models), loc='outside lower center', ncols=5)
         return figure
@@ -67,7 +61,7 @@ class KeyAttentionFigure(Figure[Sequence[KeyAttention]]):
     def rows(self, given: FigureInput, models: Sequence[KeyAttention]) -> Iterator[dict[str, Any]]:
         """One a record, length and head; layers and heads count from 0."""
         for model in models:
-            for s, finders in enumerate(model.finders(_count(given))):
+            for s, finder in enumerate(model.finders):
                 for i, layer, head in np.ndindex(model.largest.shape[1:]):
                     yield {
                         'record': model.keys.names[s],
@@ -77,7 +71,7 @@ class KeyAttentionFigure(Figure[Sequence[KeyAttention]]):
                         'share_of_keys': float(model.keys.shares[s, i]),
                         'layer': layer,
                         'head': head,
-                        'finds': (layer, head) in finders,
+                        'finds': (layer, head) == finder,
                         **{part: float(model.weights[part][s, i, layer, head]) for part in PARTS},
                     }
 
@@ -85,20 +79,19 @@ class KeyAttentionFigure(Figure[Sequence[KeyAttention]]):
         """Keys repeated, and parts of the weight, by length."""
         rows = []
         for model in models:
-            keys, parts = model.keys.shares.mean(axis=0), _parts(model, given)
+            keys, parts = model.keys.shares.mean(axis=0), _parts(model)
             for i, multiple in enumerate(model.keys.multiples):
                 shares = [f'{values[i]:.2f}' for values in parts.values()]
                 rows.append([model.label, f'{multiple:g}', f'{keys[i]:.2f}', *shares])
         return table_of(['', 'n / L', 'keys repeated', *COLORS], rows)
 
     def caption(self, given: FigureInput, models: Sequence[KeyAttention]) -> str:
-        count, first = _count(given), models[0]
+        first = models[0]
         token = captions.token_name(given.records[first.keys.names[0]])
-        which = 'the head' if count == 1 else f'the {count} heads'
         labelled = {m.label: [given.records[name] for name in m.keys.names] for m in models}
         return (
             f'Attention of the query that must find the key, which predicts its first {token} with '
-            f"a digit. Top: where the weight lies of {which} with the most weight on the key's "
+            f"a digit. Top: where the weight lies of the head with the most weight on the key's "
             f'{token}s in prompts of up to L. The latest are {first.span:,} {token}s. The black '
             'line is the share of keys repeated. Bottom: weight of every head on the key. '
             f'L = {first.keys.train_length:,}. '
@@ -106,17 +99,10 @@ class KeyAttentionFigure(Figure[Sequence[KeyAttention]]):
         )
 
 
-def _count(given: FigureInput) -> int:
-    return int(given.options.get('heads', FINDERS))
-
-
-def _parts(model: KeyAttention, given: FigureInput) -> dict[str, np.ndarray]:
-    """Part of the weight -> [n], means over the heads that find the key and over seeds."""
-    finders = model.finders(_count(given))
+def _parts(model: KeyAttention) -> dict[str, np.ndarray]:
+    """Part of the weight of the head that finds the key -> [n], means over seeds."""
     found = {
-        part: np.mean(
-            [weights[s, :, i, j] for s, some in enumerate(finders) for i, j in some], axis=0
-        )
+        part: np.mean([weights[s, :, i, j] for s, (i, j) in enumerate(model.finders)], axis=0)
         for part, weights in model.weights.items()
     }
     return {**found, 'rest': np.maximum(1 - sum(found.values()), 0)}

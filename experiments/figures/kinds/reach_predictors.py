@@ -276,7 +276,7 @@ def _read(given: FigureInput, point: Mapping[str, Any]) -> Look:
         label=point['label'],
         attention=attention,
         at={m: index for m, index in at.items() if index is not None},
-        finders=[heads[0] for heads in attention.finders(1)],
+        finders=attention.finders,
         measures={name: found.stacked(name) for name in MEASURED},
         far=keys,
         reach=keys.shares[:, far],

@@ -110,7 +110,7 @@ class WeightBoundFigure(Figure[Sequence[Limits]]):
         """One a record, length and head; layers and heads count from 0. reach_over_L: of the bound
         of weight 1/2, 1 + e^r keys."""
         for model, _, lines in data:
-            finders = model.finders(1)
+            finders = model.finders
             for at in np.ndindex(model.largest.shape):
                 s, i, layer, head = at
                 yield {
@@ -121,7 +121,7 @@ class WeightBoundFigure(Figure[Sequence[Limits]]):
                     'keys': int(model.seen[i]),
                     'layer': layer,
                     'head': head,
-                    'finds': (layer, head) in finders[s],
+                    'finds': (layer, head) == finders[s],
                     'multiplier': float(model.multipliers[at]),
                     'range': float(model.ranges[at]),
                     'reach_over_L': _reach(model, model.ranges[at]),
@@ -183,6 +183,5 @@ def _reach(model: KeyAttention, span: Any) -> float:
 
 def _shown(model: KeyAttention, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Of the head that finds the key, and the median over heads, [n] each; means over seeds."""
-    finders = [(s, *head) for s, (head,) in enumerate(model.finders(1))]
-    found = np.mean([values[s, :, layer, head] for s, layer, head in finders], axis=0)
+    found = np.mean([v[:, i, j] for v, (i, j) in zip(values, model.finders, strict=True)], axis=0)
     return found, np.median(values, axis=(2, 3)).mean(axis=0)

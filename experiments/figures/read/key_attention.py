@@ -53,14 +53,13 @@ class KeyAttention:
     def label(self) -> str:
         return self.keys.label
 
-    def finders(self, count: int) -> list[list[tuple[int, int]]]:
-        """By seed the (layer, head) of the `count` heads with the most weight on the key in prompts
-        of up to L, the most first."""
+    @property
+    def finders(self) -> list[tuple[int, int]]:
+        """By seed the (layer, head) with the most weight on the key in prompts of up to L."""
         inside = self.keys.multiples <= 1
         mean_SLN = self.weights['key'][:, inside].mean(axis=1)
         heads = mean_SLN.shape[2]
-        order = np.argsort(-mean_SLN.reshape(len(mean_SLN), -1), axis=1, kind='stable')
-        return [[divmod(int(head), heads) for head in some[:count]] for some in order]
+        return [divmod(int(np.argmax(mean_LN)), heads) for mean_LN in mean_SLN]
 
 
 def needs(name: str, options: Mapping[str, Any], most: int, more: tuple[str, ...] = ()) -> dict:

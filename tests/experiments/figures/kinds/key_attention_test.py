@@ -56,16 +56,3 @@ def test_seeds_that_saw_other_tokens_are_refused() -> None:
     other = {**GIVEN.records, name: measuring(record, keys=record['keys'] + 1)}
     with pytest.raises(ValueError, match='differ in the tokens seen'):
         KINDS['key_attention'].draw(dataclasses.replace(GIVEN, records=other))
-
-
-def test_a_count_of_heads_that_there_is_not_is_refused() -> None:
-    with pytest.raises(ValueError, match='heads must be 1 or more, got 0'):
-        KINDS['key_attention'].required('f', {**GIVEN.options, 'heads': 0})
-
-
-def test_so_many_heads_as_are_asked_for_find_the_key() -> None:
-    options = {**GIVEN.options, 'heads': 2}
-    drawn = KINDS['key_attention'].draw(dataclasses.replace(GIVEN, options=options))
-    finders = {(r['layer'], r['head']) for r in drawn.rows if r['finds'] and r['seed'] == 'seed0'}
-    assert finders == {(0, 0), (2, 1)}  # all others are alike
-    assert f'| 1 | 1.00 | {(ON_KEY[1] + 1 / 128) / 2:.2f} |' in drawn.markdown

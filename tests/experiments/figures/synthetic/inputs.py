@@ -95,7 +95,7 @@ INPUTS = {
     'key_attention': FigureInput(
         'looks',
         look_runs(2),
-        {'curves': [{k: c[k] for k in ('group', 'label')} for c in LOOK_CURVES], 'heads': 1},
+        {'curves': [{k: c[k] for k in ('group', 'label')} for c in LOOK_CURVES]},
     ),
     'weight_bound': FigureInput('bound', look_runs(2), {'curves': LOOK_CURVES}),
     'frontier': FigureInput(
