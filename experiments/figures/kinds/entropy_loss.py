@@ -10,14 +10,13 @@ from typing import Any
 from experiments.figures import roles
 from experiments.figures.base import Figure, kind
 from experiments.figures.claims import positions as claims
-from experiments.figures.given import FigureInput, Known, check_choice, check_count, check_options
+from experiments.figures.given import FigureInput, Known, check_count, check_options
 from experiments.figures.look import captions, mpl, style
 from experiments.figures.look.length_axes import MARKERS
 from experiments.figures.read import position_curve, positions_known
 from experiments.figures.read.position_curve import PositionCurve
 from experiments.figures.roles import Roles
 
-X_SCALES = ('linear', 'log')
 MAX_PANELS = 2
 MARKS = 8  # of a curve
 
@@ -38,24 +37,20 @@ class _Panel:
 
 @kind('entropy_loss')
 class EntropyLossFigure(Figure[Sequence[_Panel]]):
-    """Options: panels, one or two of {title, curves: [{record, label, color?}]};
-    x_scale, 'linear' (default) or 'log'; roles of records (claims/positions.py)."""
+    """Options: panels, one or two of {title, curves: [{record, label}]}; roles of records
+    (claims/positions.py)."""
 
-    OPTIONS, NEEDED = ('panels', 'x_scale', 'roles'), ('panels',)
+    OPTIONS, NEEDED = ('panels', 'roles'), ('panels',)
     SHARED = ('train_length', 'length')
     RULES = claims.RULES
     MEANS = RESAMPLED = True
 
     def needs(self, name: str, options: Mapping[str, Any]) -> dict[str, str]:
-        check_choice(name, 'x_scale', options.get('x_scale', 'linear'), X_SCALES)
         check_count(name, 'panels', len(options['panels']), MAX_PANELS)
         for panel in options['panels']:
             check_options(name, panel, ('title', 'curves'), ('curves',), 'panels')
             for curve in panel['curves']:
-                check_options(name, curve, ('record', 'label', 'color'), ('record',), 'curves')
-                color = curve.get('color')
-                if color is not None and not mpl.is_color_like(color):
-                    raise ValueError(f'figure {name!r}: color {color!r} is no colour of matplotlib')
+                check_options(name, curve, ('record', 'label'), ('record',), 'curves')
         records = [curve['record'] for panel in options['panels'] for curve in panel['curves']]
         roles.check(name, options, roles.parts(claims.ROLES, records))
         return dict.fromkeys(records, 'positions')
@@ -75,7 +70,7 @@ class EntropyLossFigure(Figure[Sequence[_Panel]]):
             record, label = c['record'], _label_of(c)
             name = f'{panel.title} {label}' if ambiguous else label
             data = position_curve.read(name, given.records[record])
-            panel.curves.append(_Curve(record, label, data, c.get('color') or colors[label]))
+            panel.curves.append(_Curve(record, label, data, colors[label]))
         names = {c.record: [c.record] for p in panels for c in p.curves}
         roles.check_length(given, claims.HEADSCALE, names)
         return panels
@@ -89,7 +84,7 @@ class EntropyLossFigure(Figure[Sequence[_Panel]]):
         axes = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
         twins = [ax.twinx() for ax in axes]
         for panel, ax, twin in zip(panels, axes, twins, strict=True):
-            _draw_panel(panel, ax, twin, given.options.get('x_scale', 'linear'))
+            _draw_panel(panel, ax, twin)
         token = captions.token_name(given.records[panels[0].curves[0].record])
         _scales(axes, twins, panels, token)
         return figure
@@ -119,7 +114,7 @@ def _label_of(chosen: Mapping[str, Any]) -> str:
     return chosen.get('label', chosen['record'])
 
 
-def _draw_panel(panel: _Panel, axes: mpl.Axes, twin: mpl.Axes, x_scale: str) -> None:
+def _draw_panel(panel: _Panel, axes: mpl.Axes, twin: mpl.Axes) -> None:
     first = panel.curves[0].data
     bound = style.bound(axes, first.positions)
     length = style.training_length(axes, first.train_length)
@@ -137,7 +132,7 @@ def _draw_panel(panel: _Panel, axes: mpl.Axes, twin: mpl.Axes, x_scale: str) -> 
         twin.plot(curve.data.positions, curve.data.smoothed, **{**mark, **style.DASHED})
         for ax, ends in zip((axes, twin), curve.data.spreads() or (), strict=False):
             ax.fill_between(curve.data.positions, *ends, color=curve.color, alpha=0.15, linewidth=0)
-    style.position_axis(axes, len(first.positions), first.train_length, x_scale)
+    style.position_axis(axes, len(first.positions), first.train_length)
     # Under the left axes' curves a grid of the right ones would not match the left ticks.
     twin.grid(False)
     twin.spines['right'].set_visible(True)

@@ -12,7 +12,6 @@ from matplotlib.colors import BoundaryNorm as BoundaryNorm
 from matplotlib.colors import LinearSegmentedColormap as LinearSegmentedColormap
 from matplotlib.colors import ListedColormap as ListedColormap
 from matplotlib.colors import Normalize as Normalize
-from matplotlib.colors import is_color_like as is_color_like
 from matplotlib.figure import Figure as Figure
 from matplotlib.font_manager import FontProperties as FontProperties
 from matplotlib.lines import Line2D as Line2D

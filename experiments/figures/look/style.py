@@ -92,25 +92,15 @@ def new_figure(width: float, height: float) -> mpl.Figure:
     return mpl.Figure(figsize=(width, height), layout='constrained')
 
 
-def position_axis(
-    axes: mpl.Axes, length: int, train_length: int, scale: str = 'linear', most: int = MAX_TICKS
-) -> None:
-    """x from 0 to `length` with ticks at multiples of the training length ('linear'), or from
-    1 with ticks at powers of two ('log'); about `most` ticks."""
-    if scale == 'log':
-        axes.set_xscale('log', base=2)
-        axes.set_xlim(1, length)
-        doublings = int(np.log2(length))
-        ticks = [2**k for k in range(0, doublings + 1, max(1, -(-doublings // most)))]
-    else:
-        axes.set_xlim(0, length)
-        step = train_length
-        while length / step > most:
-            step *= 2
-        # Shorter than two training lengths: the line at L says where L is, ticks are quarters.
-        step = step if length >= 2 * step else max(1, length // 4)
-        ticks = list(range(0, length + 1, step))
-    axes.xaxis.set_major_locator(mpl.FixedLocator(ticks))
+def position_axis(axes: mpl.Axes, length: int, train_length: int, most: int = MAX_TICKS) -> None:
+    """x from 0 to `length` with about `most` ticks, at multiples of the training length."""
+    axes.set_xlim(0, length)
+    step = train_length
+    while length / step > most:
+        step *= 2
+    # Shorter than two training lengths: the line at L says where L is, ticks are quarters.
+    step = step if length >= 2 * step else max(1, length // 4)
+    axes.xaxis.set_major_locator(mpl.FixedLocator(range(0, length + 1, step)))
     axes.xaxis.set_major_formatter(mpl.StrMethodFormatter('{x:,.0f}'))
     axes.xaxis.set_minor_locator(mpl.NullLocator())
     axes.xaxis.set_minor_formatter(mpl.NullFormatter())

@@ -220,15 +220,9 @@ def test_what_a_figure_cannot_do_without_must_be_given(kind):
 @pytest.mark.parametrize(
     ('kind', 'options', 'message'),
     [
-        ('entropy_loss', {'panels': [{'curves': CURVES}], 'x_scale': 'cubic'}, 'x_scale'),
         ('entropy_loss', {'panels': [{'curves': CURVES}] * 3}, 'panels must be 1 to 2'),
         ('entropy_loss', {'panels': [{'curves': []}]}, "panels must give 'curves'"),
         ('entropy_loss', {'panels': [{'curves': [{'label': 'a'}]}]}, "must give 'record'"),
-        (
-            'entropy_loss',
-            {'panels': [{'curves': [{'record': 'a', 'color': 'reddish'}]}]},
-            "'reddish' is no colour",
-        ),
         ('length_curves', {'curves': LENGTHS, 'band': 'iqr'}, 'band must be one of'),
         ('length_curves', {'curves': LENGTHS * 8}, 'curves must be 1 to'),
         ('emergence', {'steps': [{'record': 'a'}]}, "steps must give 'label'"),
