@@ -110,7 +110,7 @@ class FrontierFigure(Figure[Points]):
             f'prompts of {TIMES:g} L that are answered with exactly the key ({"; ".join(asked)}).',
             'One seed each.'
             if seeds == 1
-            else f'Means over {seeds} seeds; whiskers: {length_axes.spread()}.',
+            else f'Means over {seeds} seeds; whiskers: {length_axes.SPREAD}.',
             f'Right: the range of the methods within {NEAR} nats of the lowest loss at {TIMES:g} L.'
             if has_corner(points)
             else '',
@@ -175,7 +175,7 @@ def _legend(
     handles.append(mpl.Line2D([], [], label=f'as low at {TIMES:g} L as at L', **LEVEL))
     seeds = len(points[0].x)
     if seeds > 1:
-        label = f'{length_axes.spread()}, {seeds} seeds'
+        label = f'{length_axes.SPREAD}, {seeds} seeds'
         handles.append(mpl.Line2D([], [], color=style.GREY, linewidth=0.9, label=label))
     columns = 4 if len(panels) > 1 else 3
     figure.legend(handles=handles, loc='outside lower center', ncols=columns, fontsize=8)

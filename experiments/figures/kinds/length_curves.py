@@ -13,7 +13,7 @@ from experiments.figures.claims import code_models, laws
 from experiments.figures.claims import lengths as claims
 from experiments.figures.claims.decide import decide
 from experiments.figures.claims.decided import Decided
-from experiments.figures.given import FigureInput, check_choice, check_options, names_below
+from experiments.figures.given import FigureInput, check_options, names_below
 from experiments.figures.look import captions, length_axes, length_rows, mpl, style
 from experiments.figures.read import length_group
 from experiments.figures.read.length_group import Group
@@ -30,15 +30,13 @@ class LengthCurvesFigure(Figure[Groups]):
     - curves: [{group, label, row}] of records '<group>/<seed>'; row is the title of a row of
       panels. A curve without a row is in all of them.
     - roles: of groups (claims/lengths.py, claims/laws.py, claims/code_models.py).
-    - band: 'min-max' (default) or 'std', drawn for two seeds or more.
     """
 
-    OPTIONS, NEEDED = ('curves', 'band', 'roles'), ('curves',)
+    OPTIONS, NEEDED = ('curves', 'roles'), ('curves',)
     SHARED = ('train_length',)
     RESAMPLED = True
 
     def needs(self, name: str, options: Mapping[str, Any]) -> dict[str, str]:
-        check_choice(name, 'band', options.get('band', 'min-max'), length_axes.BANDS)
         chosen = options['curves']
         for curve in chosen:
             check_options(name, curve, ('group', 'label', 'row'), ('group',), 'curves')
@@ -78,8 +76,7 @@ class LengthCurvesFigure(Figure[Groups]):
         rows = length_rows.of(given.options['curves'])
         figure = style.new_figure(*((10.0, 4.6) if len(rows) == 1 else (12.0, 3.0 * len(rows))))
         axes = figure.subplots(len(rows), len(length_axes.PANELS), squeeze=False)
-        band = given.options.get('band', 'min-max')
-        shading = length_axes.band_handle(len(groups[0].seeds), band)
+        shading = length_axes.band_handle(len(groups[0].seeds))
         token = captions.token_name(given.records[groups[0].names[0]])
         titles = length_axes.titles(_tail(given), token)
         for row, beside in zip(rows, axes, strict=True):
@@ -88,7 +85,7 @@ class LengthCurvesFigure(Figure[Groups]):
                     loss = getattr(groups[index], measure).astype(np.float64)
                     multiples, looks = groups[index].multiples, mark._asdict()
                     ax.plot(multiples, loss.mean(axis=0), markersize=4, linewidth=1.4, **looks)
-                    length_axes.draw_band(ax, multiples, loss, mark.color, band)
+                    length_axes.draw_band(ax, multiples, loss, mark.color)
                 length_axes.set_axis(ax, groups[0].multiples)
                 ax.set_title(f'{row.title}\n{title}' if row.title else title)
                 ax.set_ylabel(f'loss (nats per {token})')
@@ -110,8 +107,7 @@ class LengthCurvesFigure(Figure[Groups]):
         panels = length_axes.panels_caption(
             first.attributes['train_length'], _tail(given), captions.token_name(first)
         )
-        band = given.options.get('band', 'min-max')
-        seeds = length_axes.seeds_caption(len(groups[0].seeds), band)
+        seeds = length_axes.seeds_caption(len(groups[0].seeds))
         return f'{panels} {seeds} {captions.sources(labelled)}'
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from experiments.figures.look import mpl, style
 
-BANDS = ('min-max', 'std')
+SPREAD = 'smallest to largest'  # of the seeds
 MARKERS = 'osD^vP*'
 # Fields of `Group` -> titles of the panels that show them.
 PANELS: Mapping[str, str] = {
@@ -33,28 +33,18 @@ def set_axis(axes: mpl.Axes, multiples: np.ndarray) -> None:
     axes.set_xlabel('length of the sequence n / L')
 
 
-def draw_band(
-    axes: mpl.Axes, multiples: np.ndarray, loss: np.ndarray, color: str, band: str = 'min-max'
-) -> None:
-    """Spread of `loss` [seeds, n] around its mean; nothing for one seed."""
-    if len(loss) < 2:
-        return
-    low, high = loss.min(axis=0), loss.max(axis=0)
-    if band == 'std':
-        mean, deviation = loss.mean(axis=0), loss.std(axis=0, ddof=1)
-        low, high = mean - deviation, mean + deviation
-    axes.fill_between(multiples, low, high, color=color, alpha=0.15, linewidth=0)
+def draw_band(axes: mpl.Axes, multiples: np.ndarray, loss: np.ndarray, color: str) -> None:
+    """From the smallest to the largest `loss` [seeds, n]; nothing for one seed."""
+    if len(loss) > 1:
+        ends = loss.min(axis=0), loss.max(axis=0)
+        axes.fill_between(multiples, *ends, color=color, alpha=0.15, linewidth=0)
 
 
-def spread(band: str = 'min-max') -> str:
-    return 'smallest to largest' if band == 'min-max' else 'one standard deviation to each side'
-
-
-def band_handle(seeds: int, band: str = 'min-max') -> list[mpl.Patch]:
+def band_handle(seeds: int) -> list[mpl.Patch]:
     """For the legend; empty for one seed."""
     if seeds < 2:
         return []
-    return [mpl.Patch(color=style.GREY, alpha=0.2, label=f'{spread(band)}, {seeds} seeds')]
+    return [mpl.Patch(color=style.GREY, alpha=0.2, label=f'{SPREAD}, {seeds} seeds')]
 
 
 def panels_caption(train_length: int, tail: int | None = None, token: str = 'token') -> str:
@@ -66,7 +56,7 @@ def panels_caption(train_length: int, tail: int | None = None, token: str = 'tok
     )
 
 
-def seeds_caption(seeds: int, band: str = 'min-max') -> str:
+def seeds_caption(seeds: int) -> str:
     count = 'one seed' if seeds == 1 else f'{seeds} seeds'
-    shaded = f'; shaded: {spread(band)} of the seeds' if seeds > 1 else ''
+    shaded = f'; shaded: {SPREAD} of the seeds' if seeds > 1 else ''
     return f'Mean over {count}{shaded}. Nothing is smoothed.'

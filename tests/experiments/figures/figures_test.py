@@ -223,7 +223,6 @@ def test_what_a_figure_cannot_do_without_must_be_given(kind):
         ('entropy_loss', {'panels': [{'curves': CURVES}] * 3}, 'panels must be 1 to 2'),
         ('entropy_loss', {'panels': [{'curves': []}]}, "panels must give 'curves'"),
         ('entropy_loss', {'panels': [{'curves': [{'label': 'a'}]}]}, "must give 'record'"),
-        ('length_curves', {'curves': LENGTHS, 'band': 'iqr'}, 'band must be one of'),
         ('length_curves', {'curves': LENGTHS * 8}, 'curves must be 1 to'),
         ('emergence', {'steps': [{'record': 'a'}]}, "steps must give 'label'"),
         ('emergence', {'steps': [{'record': 'a', 'label': 'b'}] * 2}, 'must be two or more'),
