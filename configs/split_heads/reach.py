@@ -44,7 +44,7 @@ def draw(config: ConfigDict, labels: dict[str, str]) -> None:
                 'searched': f'{searched}_far',
             }
         )
-    config.figure = {'kind': 'reach', 'points': tuple(points), 'times': TIMES}
+    config.figure = {'kind': 'reach', 'points': tuple(points)}
 
 
 def add_methods(config: ConfigDict) -> dict[str, str]:

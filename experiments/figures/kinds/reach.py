@@ -21,7 +21,7 @@ from experiments.figures.read.length_group import Group
 from experiments.figures.roles import Roles, Shape
 
 POINT_KEYS = ('label', 'loss', 'keys', 'searched')
-TIMES = (16.0, 32.0, 64.0)
+TIMES = (16.0, 32.0, 64.0)  # of L, a panel each
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,11 +55,10 @@ class ReachFigure(Figure[Sequence[Method]]):
 
     - points: [{label, loss, keys, searched}], the last three names of records '<name>/<seed>': loss
       by length, single keys, and those of the same models with lambda, which may be left out.
-    - times: multiples of L, a panel each (16, 32, 64).
     - roles: split, the label of the method that the claim speaks of.
     """
 
-    OPTIONS, NEEDED = ('points', 'times', 'roles'), ('points',)
+    OPTIONS, NEEDED = ('points', 'roles'), ('points',)
     SHARED = ('train_length',)
     RULES = claims.REACH
 
@@ -92,7 +91,7 @@ class ReachFigure(Figure[Sequence[Method]]):
             if method.loss.at(1) is None:
                 raise ValueError(f'figure {given.name!r}: {point["loss"]!r} lacks the length L')
             for group in method.groups:
-                for multiple in times_of(given):
+                for multiple in TIMES:
                     if group.at(multiple) is None:
                         raise ValueError(
                             f'figure {given.name!r}: {group.name!r} was asked for keys at '
@@ -105,11 +104,10 @@ class ReachFigure(Figure[Sequence[Method]]):
         return Roles(given.name, given.options, {m.label: m for m in methods}, 'point')
 
     def picture(self, given: FigureInput, methods: Sequence[Method]) -> mpl.Figure:
-        times = times_of(given)
-        figure = style.new_figure(3.6 * len(times) + 0.6, 4.2)
-        panels = figure.subplots(1, len(times), sharey=True, squeeze=False)[0]
+        figure = style.new_figure(3.6 * len(TIMES) + 0.6, 4.2)
+        panels = figure.subplots(1, len(TIMES), sharey=True)
         colors = style.colors_of((m.label for m in methods), most=len(style.COLORS))
-        for axes, multiple in zip(panels, times, strict=True):
+        for axes, multiple in zip(panels, TIMES, strict=True):
             for method, marker in zip(methods, MARKERS, strict=False):
                 look = {'color': colors[method.label], 'marker': marker}
                 _draw(axes, method, multiple, look)
@@ -146,7 +144,7 @@ class ReachFigure(Figure[Sequence[Method]]):
             for method in methods
             for group in method.groups
             for s, seed in enumerate(method.loss.seeds)
-            for multiple in times_of(given)
+            for multiple in TIMES
         ]
 
     def caption(self, given: FigureInput, methods: Sequence[Method]) -> str:
@@ -176,10 +174,6 @@ class ReachFigure(Figure[Sequence[Method]]):
             captions.sources(records),
         ]
         return ' '.join(sentence for sentence in sentences if sentence)
-
-
-def times_of(given: FigureInput) -> tuple[float, ...]:
-    return tuple(map(float, given.options.get('times', TIMES)))
 
 
 def token_of(given: FigureInput, methods: Sequence[Method]) -> str:

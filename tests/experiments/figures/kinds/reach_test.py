@@ -7,7 +7,7 @@ from matplotlib.colors import to_rgba
 from experiments.figures import KINDS, FigureInput
 from tests.experiments.figures import synthetic
 from tests.experiments.figures.synthetic import INPUTS
-from tests.experiments.figures.synthetic.keys import REACH_POINTS, reach_runs
+from tests.experiments.figures.synthetic.keys import REACH_POINTS, key_records, reach_runs
 
 
 def drawn(runs=None, **options):
@@ -60,16 +60,22 @@ def test_the_claim_speaks_of_the_method_as_trained():
 
 
 @pytest.mark.parametrize(
-    ('points', 'times', 'message'),
+    ('points', 'message'),
     [
-        (REACH_POINTS, (128,), r"'gates_keys' was asked for keys at .* L, not at 128 L"),
-        ([REACH_POINTS[0]] * 2, (64,), 'labels of points must differ'),
-        ([{'label': 'a', 'loss': 'b'}], (64,), "points must give 'keys'"),
+        ([REACH_POINTS[0]] * 2, 'labels of points must differ'),
+        ([{'label': 'a', 'loss': 'b'}], "points must give 'keys'"),
     ],
 )
-def test_what_makes_no_dots_is_refused(points, times, message):
+def test_what_makes_no_dots_is_refused(points, message):
     with pytest.raises(ValueError, match=message):
-        drawn(points=points, times=times)
+        drawn(points=points)
+
+
+def test_keys_of_every_panel_must_be_asked_for():
+    runs = reach_runs(1)
+    runs['gates_keys/seed0'] = key_records((1.0,) * 6, run_id='gates-0')
+    with pytest.raises(ValueError, match=r"'gates_keys' was asked for keys at .* L, not at 64 L"):
+        drawn(runs)
 
 
 def test_trainings_of_other_seeds_are_refused():
