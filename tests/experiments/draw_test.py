@@ -12,6 +12,8 @@ from nope import records
 from nope.runtime import files
 from tests.experiments.figures.synthetic import INPUTS
 
+OPTIONS = INPUTS['multiplier_entropy'].options
+
 
 @pytest.fixture
 def folder(tmp_path: pathlib.Path) -> pathlib.Path:
@@ -76,7 +78,7 @@ def test_a_figure_of_an_old_work_folder_is_refused_with_what_to_do(
     ({'kind': []}, 'kind in {path} is []; accepted: ablation_table, '),
     ({'records': {'a': None}}, 'records.a in {path} is None; accepted is the path of a folder'),
     ({'records': {'a': 'b\0'}}, "records.a in {path} is 'b\\x00'; accepted is the path of a"),
-    ({'options': {'record': {}}}, 'the options in {path}, or the records that it names, do not'),
+    ({'options': {**OPTIONS, 'record': [1]}}, 'the options in {path}, or the records that it'),
     ({'more': 1}, '{path} holds other fields than name, kind, options and records'),
 ])  # fmt: skip
 def test_damaged_inputs_are_refused(

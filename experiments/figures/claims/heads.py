@@ -64,19 +64,17 @@ def _low_layers(share: np.ndarray) -> Measured:
 @dataclasses.dataclass(frozen=True)
 class Heads:
     """Searched multipliers of every layer and head, [layers, N], and the entropy under them.
-    Without them it is `as_trained` at the same position, None where not measured."""
+    Without them it is `as_trained` at the same position."""
 
     multipliers: np.ndarray
     bits: np.ndarray
-    as_trained: np.ndarray | None
+    as_trained: np.ndarray
 
 
 def _correlations(heads: Heads) -> Measured:
     """Takes all layers, drawn or not. A larger multiplier lowers the entropy of its own head, so
     the entropy under it falls for any model. The entropy without it shows what the search found."""
     measured = {'under_the_multipliers': _correlation(heads.multipliers, heads.bits)}
-    if heads.as_trained is None:
-        raise Undecided('the entropy of the model without the multipliers was not measured')
     control = _correlation(heads.multipliers, heads.as_trained)
     pooled, by_layer = control['r_within_layers'], control['r_by_layer']
     negative = sum(r < 0 for r in by_layer if r is not None)

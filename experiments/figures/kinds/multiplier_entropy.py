@@ -20,15 +20,14 @@ MARKERS = 'osD^vP*X'
 
 @kind('multiplier_entropy')
 class MultiplierEntropyFigure(Figure[claims.Heads]):
-    """Options: record (default 'headscale'); control, the record of the same model without the
-    multipliers, by which the claim is decided; label, layers (default: up to seven, evenly)."""
+    """Options: record and its label; control, the record of the same model without the multipliers,
+    by which the claim is decided; layers (default: up to seven, evenly)."""
 
-    OPTIONS = ('record', 'control', 'label', 'layers')
+    OPTIONS, NEEDED = ('record', 'control', 'label', 'layers'), ('record', 'control', 'label')
     RULES = claims.CORRELATIONS
 
     def needs(self, name: str, options: Mapping[str, Any]) -> dict[str, str]:
-        names = (options.get('record', 'headscale'), options.get('control'))
-        return {name: 'positions' for name in names if name is not None}
+        return dict.fromkeys((options['record'], options['control']), 'positions')
 
     def check_known(self, name: str, options: Mapping[str, Any], known: Known) -> None:
         positions_known.with_layers(name, options, known)
@@ -36,29 +35,20 @@ class MultiplierEntropyFigure(Figure[claims.Heads]):
     def read(self, given: FigureInput) -> claims.Heads:
         """ValueError where the control is no measurement of the same heads without multipliers up
         to the same position."""
-        records, control = self._records(given), given.options.get('control')
-        as_trained = None
-        if control not in (None, self._name(given)):
-            other = given.records[control]
-            if (
-                other['entropy'].shape != records['entropy'].shape
-                or (other['multiplier'] != 1).any()
-            ):
-                raise ValueError(
-                    f'figure {given.name!r}: control {control!r} must be the same model, measured '
-                    'up to the same position, with every multiplier 1; its entropy is '
-                    f'{other["entropy"].shape}, where the other has {records["entropy"].shape}, '
-                    f'and its multipliers are {other["multiplier"].min():g} to '
-                    f'{other["multiplier"].max():g}'
-                )
-            as_trained = _bits(other)
-        return claims.Heads(records['multiplier'].astype(np.float64), _bits(records), as_trained)
-
-    def _name(self, given: FigureInput) -> str:
-        return given.options.get('record', 'headscale')
+        records, control = self._records(given), given.records[given.options['control']]
+        shape, found = records['entropy'].shape, control['entropy'].shape
+        if found != shape or (control['multiplier'] != 1).any():
+            raise ValueError(
+                f'figure {given.name!r}: control {given.options["control"]!r} must be the same '
+                'model, measured up to the same position, with every multiplier 1; its entropy is '
+                f'{found}, where the other has {shape}, and its multipliers are '
+                f'{control["multiplier"].min():g} to {control["multiplier"].max():g}'
+            )
+        multipliers = records['multiplier'].astype(np.float64)
+        return claims.Heads(multipliers, _bits(records), _bits(control))
 
     def _records(self, given: FigureInput) -> Records:
-        return given.records[self._name(given)]
+        return given.records[given.options['record']]
 
     def picture(self, given: FigureInput, data: claims.Heads) -> mpl.Figure:
         length = int(position_curve.positions_of(self._records(given))[-1])
@@ -72,22 +62,21 @@ class MultiplierEntropyFigure(Figure[claims.Heads]):
         return figure
 
     def rows(self, given: FigureInput, data: claims.Heads) -> Iterator[dict[str, Any]]:
-        layers, control = _layers(given, len(data.multipliers)), data.as_trained
+        layers = _layers(given, len(data.multipliers))
         for layer, head in np.ndindex(data.multipliers.shape):
             yield {
-                'record': self._name(given),
+                'record': given.options['record'],
                 'layer': layer,
                 'head': head,
                 'multiplier': float(data.multipliers[layer, head]),
                 'entropy_bits': float(data.bits[layer, head]),
-                **({} if control is None else {'as_trained_bits': float(control[layer, head])}),
+                'as_trained_bits': float(data.as_trained[layer, head]),
                 'drawn': int(layer in layers),
             }
 
     def caption(self, given: FigureInput, data: claims.Heads) -> str:
-        records = self._records(given)
+        records, label = self._records(given), given.options['label']
         length = int(position_curve.positions_of(records)[-1])
-        label = given.options.get('label', self._name(given))
         return (
             'Searched multiplier of each head against its attention entropy at the last position, '
             f'{length:,}; one colour and one least-squares line a layer (from 0; r is the '

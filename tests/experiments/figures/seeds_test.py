@@ -95,7 +95,7 @@ def test_a_claim_holds_where_it_does_for_every_seed(floors, holds, verdict):
 def test_single_heads_are_shown_of_the_first_seed():
     runs = [position_runs(noise=0.01), position_runs(entropy_slope=1.2)]
     records = by_seed({name: [run[name] for run in runs] for name in runs[0]})
-    options = {'record': 'headscale', 'control': 'nope'}
+    options = INPUTS['multiplier_entropy'].options
     output = figures.draw('multiplier_entropy', FigureInput('fig5', records, options))
     alone = KINDS['multiplier_entropy'].draw(FigureInput('fig5', runs[0], options))
     drawn = [output.figure.axes[0].collections[0], alone.figure.axes[0].collections[0]]

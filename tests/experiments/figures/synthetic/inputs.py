@@ -72,7 +72,7 @@ INPUTS = {
     ),
     'heads': FigureInput('fig3', position_runs(), {'rows': CURVES, 'layers': [0, 3]}),
     'multiplier_entropy': FigureInput(
-        'fig5', position_runs(), {'record': 'headscale', 'control': 'nope'}
+        'fig5', position_runs(), {'record': 'headscale', 'control': 'nope', 'label': 'HeadScale'}
     ),
     'uniform_fit': FigureInput(
         'fig7', GRIDS, {'panels': [{'record': 'early', 'title': '2M'}, {'record': 'late'}]}
