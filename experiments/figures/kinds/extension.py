@@ -7,13 +7,13 @@ from typing import Any
 
 from experiments.figures.base import Figure, kind
 from experiments.figures.claims import extension as claims
-from experiments.figures.given import FigureInput, check_options
+from experiments.figures.given import FigureInput, check_differ
 from experiments.figures.look import captions, mpl, style
 from experiments.figures.read import position_curve
 from experiments.figures.read.position_curve import PositionCurve
 from nope.records import Records
 
-# Each with its default label and its colour, in the order of the legend.
+# Each with its label and its colour, in the order of the legend.
 ROLES = {
     'before': ('before', style.COLORS[1]),
     'uniform': ('one multiplier for all heads', style.COLORS[4]),
@@ -27,21 +27,17 @@ Curves = Mapping[str, PositionCurve]  # by role
 @kind('extension')
 class ExtensionFigure(Figure[Curves]):
     """Options: before, after and, if wanted, uniform, names of records measured on the same
-    windows; labels, {before, uniform, after}."""
+    windows."""
 
-    OPTIONS, NEEDED = (*ROLES, 'labels'), ('before', 'after')
+    OPTIONS, NEEDED = tuple(ROLES), ('before', 'after')
     SHARED = ('train_length', 'length', 'windows', 'data', 'split')
     RULES = claims.RULES
     RESAMPLED = True
 
     def needs(self, name: str, options: Mapping[str, Any]) -> dict[str, str]:
-        check_options(name, options.get('labels') or {}, ROLES, where='labels')
         records = _records(options)
-        labels = {role: _label(options, role) for role in records}
-        for named in (records, labels):
-            if len(set(named.values())) < len(named):
-                raise ValueError(f'figure {name!r}: {" and ".join(named)} must differ, got {named}')
-        return {record: 'positions' for record in records.values()}
+        check_differ(name, ' and '.join(records), list(records.values()))
+        return dict.fromkeys(records.values(), 'positions')
 
     def read(self, given: FigureInput) -> Curves:
         records = {role: given.records[name] for role, name in _records(given.options).items()}
@@ -51,7 +47,7 @@ class ExtensionFigure(Figure[Curves]):
                 f'figure {given.name!r}: the windows of {facts["length"]} do not reach beyond the '
                 f'training length {facts["train_length"]}; there is no extension to show'
             )
-        return {r: position_curve.read(_label(given.options, r), x) for r, x in records.items()}
+        return {r: position_curve.read(ROLES[r][0], x) for r, x in records.items()}
 
     def picture(self, given: FigureInput, data: Curves) -> mpl.Figure:
         token = captions.token_name(given.records[given.options['before']])
@@ -96,10 +92,6 @@ class ExtensionFigure(Figure[Curves]):
 def _records(options: Mapping[str, Any]) -> dict[str, str]:
     """Role -> record name, of the roles that are there."""
     return {role: options[role] for role in ROLES if options.get(role)}
-
-
-def _label(options: Mapping[str, Any], role: str) -> str:
-    return (options.get('labels') or {}).get(role, ROLES[role][0])
 
 
 def _position_axis(axes: mpl.Axes, curve: PositionCurve, token: str) -> mpl.Line2D:

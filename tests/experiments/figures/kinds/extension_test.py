@@ -85,12 +85,11 @@ def test_too_few_windows_leave_the_reach_undecided(windows, holds):
 
 def test_the_caption_says_how_lambda_was_found_and_where_the_model_is_from():
     runs = synthetic.extension_runs(origin='TinyLlama-1.1B', train_tokens=None, step=200)
-    given = FigureInput('f', runs, {**INPUTS['extension'].options, 'labels': {'after': 'ours'}})
-    caption = KINDS['extension'].draw(given).caption
+    caption = KINDS['extension'].draw(FigureInput('f', runs, INPUTS['extension'].options)).caption
     for fact in (
         'trained at L = 64 and made to read 256 tokens, 4 L',
         'Lambda of one multiplier for all heads: 1.3/sqrt(H) in every head.',
-        'Lambda of ours: HeadScale at 256, searched for 200 steps with every weight frozen;',
+        'Lambda of after: HeadScale at 256, searched for 200 steps with every weight frozen;',
         'imported from TinyLlama-1.1B (L = 64',
     ):
         assert fact in caption
