@@ -90,7 +90,6 @@ def csv_rows(found: Sequence[Course]) -> list[dict[str, Any]]:
     ]
 
 
-@style.styled
 def draw(found: Sequence[Course]) -> mpl.Figure:
     """A panel for each of `page.HEADLINES` that has a course, else for the first claims that have
     one; in it the first number of each figure. At least one course."""
@@ -102,29 +101,32 @@ def draw(found: Sequence[Course]) -> mpl.Figure:
     ]
     columns = min(COLUMNS, len(chosen))
     lines = -(-len(chosen) // columns)
-    figure = style.new_figure(WIDTH * columns, HEIGHT * lines + 0.5)
-    figure.set_layout_engine('constrained', w_pad=0.08, h_pad=0.08)
-    grid = figure.add_gridspec(lines, columns)
-    for number, name in enumerate(chosen):
-        _panel(figure.add_subplot(grid[divmod(number, columns)]), panels[name])
-    drawn = {p.verdict for name in chosen for course in panels[name] for p in course.points}
-    handles = [
-        mpl.Line2D([], [], color=style.BLACK, linestyle='none', label=label, **look)
-        for label, look in (
-            *(
-                (verdict, {**SEVERAL, **fill})
-                for verdict, fill in FILLS.items()
-                if verdict in drawn
-            ),
-            ('one seed', {**ONE, **FILLS['does not hold']}),
+    with style.house():
+        figure = style.new_figure(WIDTH * columns, HEIGHT * lines + 0.5)
+        figure.set_layout_engine('constrained', w_pad=0.08, h_pad=0.08)
+        grid = figure.add_gridspec(lines, columns)
+        for number, name in enumerate(chosen):
+            _panel(figure.add_subplot(grid[divmod(number, columns)]), panels[name])
+        drawn = {p.verdict for name in chosen for course in panels[name] for p in course.points}
+        handles = [
+            mpl.Line2D([], [], color=style.BLACK, linestyle='none', label=label, **look)
+            for label, look in (
+                *(
+                    (verdict, {**SEVERAL, **fill})
+                    for verdict, fill in FILLS.items()
+                    if verdict in drawn
+                ),
+                ('one seed', {**ONE, **FILLS['does not hold']}),
+            )
+        ]
+        bar = mpl.Line2D([], [], color=style.BLACK, linestyle='none', marker='|', markersize=9)
+        bar.set_label('95 % over seeds')
+        handles.append(bar)
+        handles.append(mpl.Line2D([], [], color=style.BLACK, linestyle='--', label='limit'))
+        figure.legend(
+            handles=handles, loc='outside upper center', ncols=min(len(handles), 2 * columns)
         )
-    ]
-    bar = mpl.Line2D([], [], color=style.BLACK, linestyle='none', marker='|', markersize=9)
-    bar.set_label('95 % over seeds')
-    handles.append(bar)
-    handles.append(mpl.Line2D([], [], color=style.BLACK, linestyle='--', label='limit'))
-    figure.legend(handles=handles, loc='outside upper center', ncols=min(len(handles), 2 * columns))
-    return figure
+        return figure
 
 
 def _panel(axes: mpl.Axes, found: Sequence[Course]) -> None:

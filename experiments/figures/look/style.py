@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from experiments.figures.look import mpl
-
-P = ParamSpec('P')
-R = TypeVar('R')
 
 DPI = 200
 
@@ -76,15 +72,6 @@ def house() -> Any:
     """Context in which figures are made and saved: matplotlib's defaults, then ours. A
     user's own matplotlibrc must not change what a figure looks like."""
     return mpl.style.context(['default', RC])
-
-
-def styled(draw: Callable[P, R]) -> Callable[P, R]:
-    @functools.wraps(draw)
-    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
-        with house():
-            return draw(*args, **kwargs)
-
-    return wrapped
 
 
 def new_figure(width: float, height: float) -> mpl.Figure:
