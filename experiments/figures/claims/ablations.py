@@ -52,7 +52,7 @@ class AblationRow:
 
 @dataclasses.dataclass(frozen=True)
 class ShownAblations:
-    """corpora: those measured, as the options have them."""
+    """corpora: as the options have them."""
 
     roles: Roles[AblationRow]
     corpora: Sequence[Options]

@@ -152,7 +152,7 @@ def test_a_table_is_shown_without_a_picture(tmp_path: pathlib.Path) -> None:
     assert draw.draw(folder) == folder / 'table3.html'
     found = read(tmp_path)
     assert found.open_at_end == [] and not found.all('img')
-    assert 'HeadScale 9 L' in found.text['figures'] and 'missing' in found.text['figures']
+    assert 'HeadScale 9 L' in found.text['figures'] and 'NQA' in found.text['figures']
     assert './figures/table3/table3.html' in {a['href'] for a in found.all('a')}
     assert not [p for p in ('not been drawn', 'table3.png') if p in found.text['problems']]
     (folder / 'table3.md').write_bytes(b'\xff')

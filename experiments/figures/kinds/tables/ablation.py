@@ -61,9 +61,8 @@ class AblationTable(TableFigure[Rows]):
         perplexity_options.check_corpora(name, given['corpora'])
         reasons = given.get('missing', {})
         check_options(name, reasons, (LONGBENCH,), (), 'missing')
-        options.check_rows(name, given['rows'], ROW, 'table4')
+        options.check_rows(name, given['rows'], ROW, 'table4', (PERPLEXITY, PASSKEY))
         for row in given['rows']:
-            check_options(name, row, ROW, (PERPLEXITY, PASSKEY), 'rows')
             if not row.get(LONGBENCH) and not reasons.get(LONGBENCH):
                 raise ValueError(
                     f'figure {name!r}: row {row["label"]!r} has no record for {LONGBENCH!r}; '
@@ -82,8 +81,7 @@ class AblationTable(TableFigure[Rows]):
 
     def shown(self, given: FigureInput, rows: Rows) -> claims.ShownAblations:
         players = Roles(given.name, given.options, {row.label: row for row in rows}, 'row')
-        corpora = [c for c in given.options['corpora'] if not c.get('missing')]
-        return claims.ShownAblations(players, corpora)
+        return claims.ShownAblations(players, given.options['corpora'])
 
     def table(self, given: FigureInput, rows: Rows) -> Table:
         token = perplexity_caption.token_name(given, rows)
@@ -167,7 +165,7 @@ def _perplexity_cell(row: AblationRow, corpus: Options) -> Cell:
     value = row.perplexity.get(corpus['key'])
     if value is not None:
         return measured(value.perplexity, printed)
-    return Cell(None, printed, corpus.get('missing') or NOT_MEASURED)
+    return Cell(None, printed, NOT_MEASURED)
 
 
 def _score_cell(row: AblationRow, key: str) -> Cell:

@@ -41,9 +41,8 @@ Rows = Sequence[PerplexityRow]
 class PerplexityTable(TableFigure[Rows]):
     """Perplexity by window. The record of a corpus is named 'record@key'. Options:
 
-    - corpora: {key, label, paper, missing, measure, windows}. paper: 'pg19', 'proof_pile' or ''.
-      missing: the reason why no row is measured there. measure: 'perplexity' (default) or
-      'longppl'.
+    - corpora: {key, label, paper, measure, windows}. paper: 'pg19', 'proof_pile' or ''. measure:
+      'perplexity' (default) or 'longppl'.
     - windows: multiples of L; a corpus may have its own.
     - rows: {group, label, paper, tuned, tokens} with tuned a multiple of L, and one of record,
       choices ({factor, record} each) and missing (the reason).
@@ -107,11 +106,10 @@ class PerplexityTable(TableFigure[Rows]):
 
 
 def _measured(given: FigureInput) -> list[perplexity_rows.Key]:
-    """Every corpus that is not missing with each of its windows."""
+    """Every corpus with each of its windows."""
     return [
         (corpus['key'], float(window))
         for corpus in given.options['corpora']
-        if not corpus.get('missing')
         for window in windows_of(given.options, corpus)
     ]
 
@@ -148,7 +146,7 @@ def _cell(row: PerplexityRow, base: PerplexityRow | None, corpus: Options, windo
     }
     if value is None:
         absent = NO_KEY if measure_of(corpus) == LONGPPL else NOT_MEASURED
-        reason = row.option.get('missing') or corpus.get('missing') or absent
+        reason = row.option.get('missing') or absent
         return Cell(None, printed, reason, facts=facts)
     return measured(value.perplexity, printed, facts)
 

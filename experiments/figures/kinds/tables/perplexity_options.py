@@ -16,7 +16,7 @@ from experiments.figures.read.tables.perplexity_rows import (
     record_name,
 )
 
-CORPUS = ('key', 'label', 'paper', 'missing')
+CORPUS = ('key', 'label', 'paper')
 # What else the table says of a corpus: which measure of it, and windows of its own.
 COLUMNS = (*CORPUS, 'measure', 'windows')
 ROW = ('group', 'label', 'paper', *options.SHOWN)
@@ -77,8 +77,4 @@ def windows_of(given: Options, corpus: Options) -> tuple[float, ...]:
 
 def measured_corpora(given: Options, measure: str = PERPLEXITY) -> list[str]:
     """Keys of the corpora that rows have records of a measure of."""
-    return [
-        corpus['key']
-        for corpus in given['corpora']
-        if not corpus.get('missing') and measure_of(corpus) == measure
-    ]
+    return [corpus['key'] for corpus in given['corpora'] if measure_of(corpus) == measure]

@@ -18,8 +18,7 @@ from experiments.figures.read.tables.table import Cell, Column, Table, TableRow,
 from experiments.figures.roles import Roles, Shape
 from nope.records import Records
 
-ROW = ('group', 'label', 'paper', *options.SHOWN)
-SOURCE = ('record', 'missing')
+ROW = ('group', 'label', 'paper', 'record', *options.SHOWN)
 NOT_SCORED = 'the records hold no score of this task'
 PARTIAL = 'a task of the mean is missing'
 
@@ -28,8 +27,7 @@ Rows = Sequence[ScoreRow]
 
 
 class ScoreTable(TableFigure[Rows]):
-    """Options: rows, {group, label, paper, tuned, tokens} and one of record and missing (the
-    reason); roles, of labels of rows.
+    """Options: rows, {group, label, paper, tuned, tokens, record}; roles, of labels of rows.
 
     - EVALUATION, AXIS: of the records; scores lie along the axis.
     - PAPER: name of the paper's table.
@@ -50,12 +48,11 @@ class ScoreTable(TableFigure[Rows]):
         cls.MEASURES = {cls.EVALUATION: dict.fromkeys(('score', 'samples'), (cls.AXIS,))}
 
     def needs(self, name: str, given: Options) -> dict[str, str]:
-        options.check_rows(name, given['rows'], (*ROW, *SOURCE), self.PAPER)
+        options.check_rows(name, given['rows'], ROW, self.PAPER, ('record',))
         for row in given['rows']:
-            options.check_one_of(name, row, SOURCE)
             options.check_shown(name, row)
         roles.check(name, given, roles.parts(self.ROLES, options.labels(given), 'row'))
-        return {row['record']: self.EVALUATION for row in given['rows'] if row.get('record')}
+        return {row['record']: self.EVALUATION for row in given['rows']}
 
     def read(self, given: FigureInput) -> Rows:
         return [self._read(given, option) for option in given.options['rows']]
@@ -77,20 +74,20 @@ class ScoreTable(TableFigure[Rows]):
         return Table(columns, grouped(made), options.headings(keys))
 
     def caption(self, given: FigureInput, rows: Rows) -> str:
-        labelled = {r.option['label']: [given.records[n] for n in r.names] for r in rows if r.names}
-        return f'{self.ABOUT} {captions.sources(labelled) if labelled else ""}'.rstrip()
+        labelled = {r.option['label']: [given.records[n] for n in r.names] for r in rows}
+        return f'{self.ABOUT} {captions.sources(labelled)}'
 
     def _read(self, given: FigureInput, option: Options) -> ScoreRow:
-        names = tuple(names_below(given, option['record'])) if option.get('record') else ()
+        names = tuple(names_below(given, option['record']))
         found = [by_task(given.records[name], self.AXIS) for name in names]
         scores = {
             column.key: np.array([f[column.key] for f in found])
             for column in self.COLUMNS
-            if found and all(column.key in f for f in found)
+            if all(column.key in f for f in found)
         }
         if len(scores) == len(self.COLUMNS):
             scores[AVERAGE.key] = np.mean(list(scores.values()), axis=0)
-        samples = by_task(given.records[names[0]], self.AXIS, 'samples') if names else {}
+        samples = by_task(given.records[names[0]], self.AXIS, 'samples')
         return ScoreRow(option, names, scores, {k: int(v) for k, v in samples.items()})
 
     def _cell(self, row: ScoreRow, column: Column) -> Cell:
@@ -98,8 +95,7 @@ class ScoreTable(TableFigure[Rows]):
         facts = {'samples': row.samples.get(column.key)}
         if column.key in row.scores:
             return measured(row.scores[column.key], printed, facts)
-        lacking = PARTIAL if column is AVERAGE else NOT_SCORED
-        return Cell(None, printed, row.option.get('missing') or lacking, facts=facts)
+        return Cell(None, printed, PARTIAL if column is AVERAGE else NOT_SCORED, facts=facts)
 
 
 def by_task(records: Records, axis: str, measure: str = 'score') -> dict[str, Any]:

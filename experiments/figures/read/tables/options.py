@@ -32,11 +32,17 @@ def shown(row: Options, keys: Sequence[str]) -> tuple[str, ...]:
     return tuple(SHOWN[key][1](row[key]) if row.get(key) else '' for key in keys)
 
 
-def check_rows(figure: str, rows: Sequence[Options], accepted: Collection[str], table: str) -> None:
-    """ValueError unless each row has a label of its own, keys that are `accepted`, and as 'paper'
-    a row of the paper's `table` or ''."""
+def check_rows(
+    figure: str,
+    rows: Sequence[Options],
+    accepted: Collection[str],
+    table: str,
+    needed: Collection[str] = (),
+) -> None:
+    """ValueError unless each row has a label of its own, keys that are `accepted`, all `needed`
+    ones, and as 'paper' a row of the paper's `table` or ''."""
     for row in rows:
-        check_options(figure, row, accepted, ('label',), 'rows')
+        check_options(figure, row, accepted, ('label', *needed), 'rows')
         paper.check_row(figure, table, row.get('paper', ''))
     check_differ(figure, 'labels of rows', [row['label'] for row in rows])
 

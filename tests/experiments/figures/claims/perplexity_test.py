@@ -132,7 +132,6 @@ def test_seeds_whose_interval_contains_the_limit_decide_nothing():
 
 
 MISSING = {'label': 'RoPE', 'paper': 'RoPE', 'missing': 'not trained'}
-NOWHERE = tuple(c | {'missing': 'not there'} for c in PERPLEXITY_OPTIONS['corpora'])
 
 
 @pytest.mark.parametrize(
@@ -158,10 +157,9 @@ NOWHERE = tuple(c | {'missing': 'not there'} for c in PERPLEXITY_OPTIONS['corpor
             {'parity'},
         ),
         ({'windows': (1, 2)}, {'fails_past_searched', 'between_ntk_and_yarn', 'ntk_by_window'}),
-        ({'corpora': NOWHERE}, set(IDS)),
     ],
 )
-def test_what_lacks_a_role_a_row_a_window_or_a_corpus_is_not_measured(options, lacking):
+def test_what_lacks_a_role_a_row_or_a_window_is_not_measured(options, lacking):
     found = claims(**options)
     assert {name for name, claim in found.items() if claim.verdict == NOT} == lacking
     assert all('missing' in found[name].measured for name in lacking)

@@ -210,7 +210,6 @@ def longbench_runs(seeds=2) -> dict[str, Records]:
 LONGBENCH_ROWS = (
     *table_rows('Original models', ('RoPE', 'RoPE', 'rope_longbench')),
     *table_rows('Original models', ('NoPE', 'NoPE', 'nope_longbench')),
-    {'group': 'RoPE, extended', 'label': 'PI, raw', 'paper': 'PI_raw_4K', 'missing': 'not tuned'},
     *table_rows(
         'NoPE, extended', ('HeadScale 9 L', 'headscale_18K', 'headscale_9_longbench'), tuned=9
     ),
