@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from experiments.figures.base import Figure, kind
-from experiments.figures.given import FigureInput, check_options, shared_attribute
+from experiments.figures.given import FigureInput, check_count, check_options, shared_attribute
 from experiments.figures.look import captions, head_lines, mpl, style
 from experiments.figures.read import head_entropies
 from experiments.figures.read.head_entropies import BEYOND, INSIDE, Range
@@ -52,10 +52,7 @@ class EmergenceFigure(Figure[Histories]):
         for entry in options['steps']:
             check_options(name, entry, ('record', 'label'), ('record', 'label'), 'steps')
         models = _models(options)
-        if len(models) > MAX_MODELS:
-            raise ValueError(
-                f'figure {name!r}: labels of steps must be 1 to {MAX_MODELS}, got {sorted(models)}'
-            )
+        check_count(name, 'labels of steps', len(models), MAX_MODELS)
         for label, records in models.items():
             if len(set(records)) < 2:
                 raise ValueError(

@@ -150,9 +150,7 @@ def _check_grid(name: str, curve: Mapping[str, Any]) -> None:
                 f'figure {name!r}: {where} must be chosen on other windows than it is shown on, '
                 f'got {entry["group"]!r} for both'
             )
-    factors = [entry['factor'] for entry in grid]
-    if len(set(factors)) < len(factors):
-        raise ValueError(f'figure {name!r}: {where} holds a factor twice: {factors}')
+    check_differ(name, f'factors in {where}', [entry['factor'] for entry in grid])
 
 
 def _groups_of(curve: Mapping[str, Any]) -> Iterator[str]:

@@ -150,17 +150,11 @@ class TunedLengthsFigure(Figure[Tuning]):
 def _check_told_apart(name: str, panels: Sequence[Mapping[str, Any]]) -> None:
     """ValueError where a title or a label stands twice, or colours or lines do not suffice."""
     drawn = [curve for panel in panels for curve in panel['curves']]
-    for what, given in (
-        ('titles of panels', [panel.get('title', '') for panel in panels]),
-        *(('labels of a panel', [curve['label'] for curve in p['curves']]) for p in panels),
-    ):
-        check_differ(name, what, given)
-    for what, found, most in (
-        ('methods', {curve['method'] for curve in drawn}, len(COLORS)),
-        ('tuned lengths', {curve['tuned'] for curve in drawn}, len(LINES)),
-    ):
-        if len(found) > most:
-            raise ValueError(f'figure {name!r}: {what} must be 1 to {most}, got {sorted(found)}')
+    check_differ(name, 'titles of panels', [panel.get('title', '') for panel in panels])
+    for panel in panels:
+        check_differ(name, 'labels of a panel', [curve['label'] for curve in panel['curves']])
+    check_count(name, 'methods', len({curve['method'] for curve in drawn}), len(COLORS))
+    check_count(name, 'tuned lengths', len({curve['tuned'] for curve in drawn}), len(LINES))
 
 
 def _close_up(base: Group, curves: Sequence[TunedCurve]) -> tuple[float, float]:

@@ -241,7 +241,7 @@ def test_what_a_figure_cannot_do_without_must_be_given(kind):
         ('factor_grid', factors({'factor': 2, 'group': 'a'}), "must give 'choice'"),
         ('factor_grid', factors({**FACTOR, 'choice': 'a'}), 'chosen on other windows'),
         ('factor_grid', factors({**FACTOR, 'factor': 'two'}), 'must be a number'),
-        ('factor_grid', factors(FACTOR, FACTOR), 'holds a factor twice'),
+        ('factor_grid', factors(FACTOR, FACTOR), "factors in the grid of 'YaRN' must differ"),
         ('tuned_lengths', tuned({'label': 'a', 'group': 'a', 'method': 'b'}), "must give 'tuned'"),
         ('tuned_lengths', tuned({**TUNED, 'tuned': '2x'}), 'multiple of L'),
         ('tuned_lengths', tuned(TUNED, TUNED), 'labels of a panel must differ'),

@@ -63,11 +63,7 @@ def _check_row(name: str, row: Options) -> None:
     for choice in choices:
         check_options(name, choice, ('factor', 'record'), ('factor', 'record'), 'choices')
         options.check_number(name, f'factor of row {row["label"]!r}', choice['factor'])
-    factors = [choice['factor'] for choice in choices]
-    if len(set(factors)) < len(factors):
-        raise ValueError(
-            f'figure {name!r}: choices of row {row["label"]!r} hold a factor twice, got {factors}'
-        )
+    check_differ(name, f'factors of row {row["label"]!r}', [c['factor'] for c in choices])
 
 
 def windows_of(given: Options, corpus: Options) -> tuple[float, ...]:

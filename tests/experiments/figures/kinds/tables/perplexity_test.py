@@ -203,7 +203,10 @@ CHOICE = {'factor': 2, 'record': 'a'}
         ({'rows': ({**ROW, 'tuned': '8'},)}, "tuned of row 'NoPE' must be a number above 0"),
         ({'rows': ({**ROW, 'tokens': -1},)}, "tokens of row 'NoPE' must be a number above 0"),
         ({'rows': ({'label': 'a', 'choices': ({'factor': 2},)},)}, "choices must give 'record'"),
-        ({'rows': ({'label': 'a', 'choices': (CHOICE, CHOICE)},)}, 'hold a factor twice'),
+        (
+            {'rows': ({'label': 'a', 'choices': (CHOICE, CHOICE)},)},
+            "factors of row 'a' must differ",
+        ),
         (
             {'rows': ({'label': 'a', 'choices': ({**CHOICE, 'factor': 'x'},)},)},
             "factor of row 'a' must be a number above 0",
