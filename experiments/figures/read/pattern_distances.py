@@ -16,23 +16,15 @@ TEXT = 'text'
 
 
 @dataclasses.dataclass(frozen=True)
-class Distances:
+class Distances(curves.Curve):
     """Distances between the patterns of an encoding's model and of NoPE's, of one kind of input.
 
-    - read: the task, or 'text'. names: the records, one a seed.
-    - paper: the second paper's name of the encoding, '' for none; 'NoPE' is another seed of NoPE.
-    - longest: the greatest length of training. lengths: [n].
+    - read: the task, or 'text'. paper: 'NoPE' is another seed of NoPE.
     - distance: [S, n, L] nats. released: the same by the paper's code, or None.
     - nearest: mean over the heads of both models of the distance to the nearest head of the other.
     """
 
     read: str
-    label: str
-    paper: str
-    names: tuple[str, ...]
-    seeds: tuple[str, ...]
-    longest: int
-    lengths: np.ndarray
     distance: np.ndarray
     nearest: np.ndarray
     released: np.ndarray | None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -13,19 +14,20 @@ from experiments.figures.read.encoding_tasks import released
 KEYS = {'group', 'label', 'paper'}  # of a curve
 
 
-class Curve(Protocol):
-    """Measurements of one position encoding on one input, by seed and length."""
+@dataclasses.dataclass(frozen=True)
+class Curve:
+    """Measurements of one position encoding on one input, by seed and length.
 
-    @property
-    def label(self) -> str: ...
-    @property
-    def paper(self) -> str: ...
-    @property
-    def seeds(self) -> tuple[str, ...]: ...
-    @property
-    def longest(self) -> int: ...
-    @property
-    def lengths(self) -> np.ndarray: ...
+    - paper: the second paper's name of the encoding, '' for none. names: the records, one a seed.
+    - longest: L, the greatest length of training. lengths: [n].
+    """
+
+    label: str
+    paper: str
+    names: tuple[str, ...]
+    seeds: tuple[str, ...]
+    longest: int
+    lengths: np.ndarray
 
 
 C = TypeVar('C', bound=Curve)

@@ -14,23 +14,15 @@ from experiments.figures.read.encoding_tasks import curves, released
 
 
 @dataclasses.dataclass(frozen=True)
-class Score:
+class Score(curves.Curve):
     """One encoding on one task.
 
-    - paper: the second paper's name of the encoding, '' for none. names: the records, one a seed.
-    - longest: L, the greatest length of training. lengths: [n]. accuracy: [S, n].
-    - inside, beyond: [S] accuracies over all examples up to L and beyond.
+    - accuracy: [S, n]. inside, beyond: [S], over all examples up to L and beyond.
     - scratchpad: its format, 'none' without one.
     - further: whether tests have another reach than the task's own.
     """
 
     task: str
-    label: str
-    paper: str
-    names: tuple[str, ...]
-    seeds: tuple[str, ...]
-    longest: int
-    lengths: np.ndarray
     accuracy: np.ndarray
     samples: np.ndarray
     inside: np.ndarray
