@@ -96,10 +96,6 @@ class HeadsFigure(Figure[_Panels]):
 
 def _layers(given: FigureInput, names: Sequence[str]) -> list[int]:
     count = min(given.records[n]['entropy'].shape[0] for n in names)
-    layers = given.options.get('layers') or sorted({0, count // 2, count - 1})
-    wrong = [layer for layer in layers if not 0 <= layer < count]
-    if wrong:
-        raise ValueError(
-            f'figure {given.name!r}: layers must lie in 0..{count - 1}, got {wrong[0]}'
-        )
-    return list(layers)
+    layers = list(given.options.get('layers') or sorted({0, count // 2, count - 1}))
+    positions_known.check_layers(given.name, layers, count)
+    return layers

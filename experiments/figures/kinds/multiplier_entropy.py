@@ -93,11 +93,7 @@ def _bits(records: Records) -> np.ndarray:
 def _layers(given: FigureInput, count: int) -> list[int]:
     evenly = np.linspace(0, count - 1, min(count, MAX_LAYERS)).round().astype(int).tolist()
     layers = list(given.options.get('layers') or evenly)
-    wrong = [layer for layer in layers if not 0 <= layer < count]
-    if wrong:
-        raise ValueError(
-            f'figure {given.name!r}: layers must lie in 0..{count - 1}, got {wrong[0]}'
-        )
+    positions_known.check_layers(given.name, layers, count)
     return layers
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from experiments.figures.given import Known
@@ -32,6 +32,11 @@ def with_layers(name: str, options: Mapping[str, Any], known: Known) -> None:
     """As `reaching_l`; ValueError also for `layers` that a model has not."""
     reaching_l(name, known)
     fewest = min(facts['n_layers'] for facts in known.values())
-    for layer in options.get('layers') or ():
-        if not (isinstance(layer, int) and 0 <= layer < fewest):
-            raise ValueError(f'figure {name!r}: layers must lie in 0..{fewest - 1}, got {layer!r}')
+    check_layers(name, options.get('layers') or (), fewest)
+
+
+def check_layers(name: str, layers: Sequence[Any], count: int) -> None:
+    """ValueError for layers that a model of `count` has not."""
+    for layer in layers:
+        if not (isinstance(layer, int) and 0 <= layer < count):
+            raise ValueError(f'figure {name!r}: layers must lie in 0..{count - 1}, got {layer!r}')
