@@ -13,14 +13,13 @@ PROGRAMS = {
     'model': 'the 1.1B model on an accelerator; PyTorch beside it',
     'evals': 'perplexity, passkey, generation; transformers beside them',
     'attention': 'attention backends; cuDNN, splash attention or PyTorch beside them',
-    'positions': 'a step and an evaluation under each position encoding',
     'interop': 'import, evaluation and export of a checkpoint',
     'device': 'whether the kernels are right on a GPU or TPU, and how fast',
     'device_calls': 'single calls on a device, which `device` starts',
     'aot': 'compilation for TPUs and GPUs that are not there',
     'theorems': 'constructions without position encoding, by number format',
 }
-LARGE_SCRATCH = 'train', 'evals', 'positions'  # as in experiments.run: huge pages, few arenas
+LARGE_SCRATCH = 'train', 'evals'  # as in experiments.run: huge pages, few arenas
 
 
 def main() -> None:

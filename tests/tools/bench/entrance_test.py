@@ -14,8 +14,6 @@ PARTS = {'harness', 'peer', 'shapes', 'eval_cases', 'aot_programs', 'aot_record'
 
 @pytest.mark.parametrize(('arguments', 'said'), [
     (['trian'], 'trian: no such program'),
-    (['positions', '--only=sine'], '--only=sine is no encoding; accepted: none, rope'),
-    (['positions', '--length=0'], '--length is 0'),
     (['theorems', '--longest=1'], '--longest=1: it must be at least 2'),
     (['train', '--only=nothing'], "--only=['nothing'] names no case"),
     (['evals', '--only=nothing'], "--only=['nothing'] names no case"),
