@@ -47,12 +47,6 @@ class Trial:
         return self.batch, self.queries, self.keys, self.heads, self.kv_heads, self.head_dim
 
     @property
-    def plain(self) -> bool:
-        """True for plain causal or full attention, which every library has."""
-        extras = self.segments, self.window, self.offset, self.bias, self.key_bias
-        return extras == ('none', None, None, 'none', False)
-
-    @property
     def visible_pairs(self) -> int:
         """Pairs of query and key that the rules of position leave, over batch and heads."""
         at_T = (self.offset or 0) + np.arange(self.queries)

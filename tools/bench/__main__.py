@@ -12,7 +12,7 @@ PROGRAMS = {
     'train': 'training and search steps, evaluation passes; PyTorch beside them',
     'model': 'the 1.1B model on an accelerator; PyTorch beside it',
     'evals': 'perplexity, passkey, generation; transformers beside them',
-    'attention': 'attention backends; cuDNN, splash attention or PyTorch beside them',
+    'attention': 'attention backends; cuDNN or splash attention beside them',
     'interop': 'import, evaluation and export of a checkpoint',
     'device': 'whether the kernels are right on a GPU or TPU, and how fast',
     'device_calls': 'single calls on a device, which `device` starts',

@@ -13,8 +13,7 @@ timed between the calls. `times_as_long` compares with the library, else with th
 a case with a key bias is compared with the same without it.
 
 On an accelerator calls queue behind each other, since the start of one alone takes as long as a
-short kernel. On a Hopper GPU JAX's own kernel ('jax_hopper') is a control. On a CPU with torch its
-scaled_dot_product_attention follows in a process of its own.
+short kernel.
 """
 
 from __future__ import annotations
@@ -22,10 +21,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import functools
-import importlib.util
 import math
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -50,13 +46,8 @@ from nope.attention.cases import (
 from nope.runtime import hardware, targets
 from tools.bench import harness
 
-PEER = 'torch_sdpa'
 PLAIN = ' without key_bias_BNS'
 SETS = {'model': BENCH_CASES, 'accelerator': ACCELERATOR_CASES, 'lengths': LENGTH_CASES}
-# JAX's own kernel for Hopper GPUs, a control for the project's of the same language. It has causal
-# attention forward, in float16 and whole blocks, and no gradient of it.
-CONTROL = 'jax_hopper'
-CONTROL_MULTIPLE = 128  # of its keys
 MATMUL_SIZE = 1024
 MOST_TURNS = 100
 QUEUED_SECONDS = 0.05  # of calls behind each other on an accelerator
@@ -70,13 +61,6 @@ PRODUCTS = {'forward': 2, 'forward_entropy': 2, 'gradient': 7, 'gradient_entropy
 def run_pass(inputs: Inputs, *, kind: str, implementation: str) -> Any:
     """One pass; cotangents are arguments, so that nothing folds. Those of the entropy pull too
     where the pass has it."""
-    if implementation == CONTROL:
-        from jax.experimental.pallas.ops.gpu import attention_mgpu
-
-        config = attention_mgpu.TuningConfig(
-            block_q=64, block_kv=128, max_concurrent_steps=2, causal=True
-        )
-        return attention_mgpu.attention(inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH, config)
     entropy = kind.endswith('entropy')
 
     def attend(q_BTNH, k_BSKH, v_BSKH, key_bias_BNS) -> tuple[jax.Array, jax.Array | None]:
@@ -96,7 +80,7 @@ def run_pass(inputs: Inputs, *, kind: str, implementation: str) -> Any:
 
 def implementations(case: Trial, inputs: Inputs, kind: str, wanted: Sequence[str]) -> list[str]:
     """Those of `wanted` (empty: all) that can run a pass of the case on the device of the current
-    mesh; the control last."""
+    mesh."""
     entropy = kind.endswith('entropy')
     call: Call = describe(
         inputs.q_BTNH, inputs.k_BSKH, inputs.mask, inputs.bias, entropy, key_bias=case.key_bias
@@ -104,14 +88,12 @@ def implementations(case: Trial, inputs: Inputs, kind: str, wanted: Sequence[str
     dense = {'reference'} | ({'library'} if call.platform == 'cpu' else set())
     logits = case.batch * case.heads * case.queries * case.keys
     too_large = logits > MOST_DENSE[call.platform]
-    plain = kind == 'forward' and case.plain and case.causal and case.head_dim in (64, 128)
-    whole = case.queries == case.keys and case.keys % CONTROL_MULTIPLE == 0
-    found = {name: backend.unsupported(call) is None for name, backend in BACKENDS.items()}
-    found[CONTROL] = plain and whole and found['mosaic_gpu']
     return [
         name
-        for name, runs in found.items()
-        if runs and (not wanted or name in wanted) and not (too_large and name in dense)
+        for name, backend in BACKENDS.items()
+        if backend.unsupported(call) is None
+        and (not wanted or name in wanted)
+        and not (too_large and name in dense)
     ]
 
 
@@ -130,7 +112,7 @@ def describe_program(case: Trial, implementation: str, kind: str, lowered: Any) 
         'case': case.name,
         'implementation': implementation,
         'pass': kind,
-        'dtype': 'float16' if implementation == CONTROL else case.dtype,
+        'dtype': case.dtype,
         'compile_seconds': time.perf_counter() - start,
         'temp_mib': memory and memory.temp_size_in_bytes / harness.MIB,
     }
@@ -173,26 +155,11 @@ def measure(
 def calls_of(case: Trial, inputs: Inputs, kind: str, wanted: Sequence[str]) -> dict[str, Inputs]:
     """Arrays by implementation; for each that is given a key bias, also those without one."""
     names = implementations(case, inputs, kind, wanted)
-    calls = {name: given(name, inputs) for name in names}
+    calls = dict.fromkeys(names, inputs)
     if case.key_bias:
         without = dataclasses.replace(inputs, key_bias_BNS=None)
-        calls |= {name + PLAIN: without for name in names}
+        calls |= dict.fromkeys([name + PLAIN for name in names], without)
     return calls
-
-
-def given(implementation: str, inputs: Inputs) -> Inputs:
-    """Input arrays of an implementation: float16 for the control."""
-    if implementation != CONTROL:
-        return inputs
-
-    def half(x: jax.Array) -> jax.Array:
-        if isinstance(x, jax.ShapeDtypeStruct):
-            return x.update(dtype=jnp.dtype('float16'))
-        return x.astype(jnp.float16)
-
-    return dataclasses.replace(
-        inputs, q_BTNH=half(inputs.q_BTNH), k_BSKH=half(inputs.k_BSKH), v_BSKH=half(inputs.v_BSKH)
-    )
 
 
 def errors(kind: str, inputs: Inputs, found: Any) -> dict[str, float]:
@@ -260,7 +227,7 @@ def compile_for(case: Trial, passes: Sequence[str], wanted: Sequence[str], targe
         for kind in passes:
             for name in implementations(case, inputs, kind, wanted):
                 try:
-                    lowered = lower(kind, name, given(name, inputs))
+                    lowered = lower(kind, name, inputs)
                     _, facts = describe_program(case, name, kind, lowered)
                 except Exception as error:  # the compiler's own message is the result
                     facts = {'case': case.name, 'implementation': name, 'pass': kind}
@@ -268,44 +235,12 @@ def compile_for(case: Trial, passes: Sequence[str], wanted: Sequence[str], targe
                 harness.emit({**facts, 'target': target})
 
 
-def measure_peer(case: Trial, budget: float) -> None:
-    import torch
-
-    def heads_first(length: int, heads: int) -> Any:
-        # A model's projections give [B, T, N, H]; the kernel is handed a transposed view.
-        array = torch.randn(case.batch, length, heads, case.head_dim)
-        return array.transpose(1, 2).requires_grad_()
-
-    q = heads_first(case.queries, case.heads)
-    k, v = (heads_first(case.keys, case.kv_heads) for _ in range(2))
-    d_out = torch.randn_like(q)
-
-    def attend() -> Any:
-        return torch.nn.functional.scaled_dot_product_attention(
-            q, k, v, is_causal=case.causal, scale=1.0, enable_gqa=case.heads != case.kv_heads
-        )
-
-    def forward_only() -> Any:
-        with torch.no_grad():
-            return attend()
-
-    passes = {
-        'forward': forward_only,
-        'gradient': lambda: torch.autograd.grad(attend(), (q, k, v), d_out),
-    }
-    for kind, function in passes.items():
-        facts = {'case': case.name, 'implementation': PEER, 'pass': kind, 'dtype': case.dtype}
-        facts['threads'] = torch.get_num_threads()
-        report(case, kind, {PEER: function}, {PEER: facts}, budget)
-
-
 def main() -> None:
     names = [case.name for cases in SETS.values() for case in cases]
-    who = [*BACKENDS, CONTROL, PEER]
     parser = argparse.ArgumentParser(description=(__doc__ or '').split('\n')[0])
     parser.add_argument('--set', choices=SETS, default='model')
     parser.add_argument('--case', action='append', choices=names, help='default: all of the set')
-    parser.add_argument('--implementation', action='append', choices=who, default=[])
+    parser.add_argument('--implementation', action='append', choices=BACKENDS, default=[])
     parser.add_argument('--pass', action='append', choices=PRODUCTS, dest='passes')
     parser.add_argument('--seconds', type=float, default=3.0, help='per measurement')
     parser.add_argument('--budget', type=float, default=math.inf, help='seconds in all')
@@ -323,13 +258,5 @@ def main() -> None:
             continue
         if options.target:
             compile_for(case, passes, options.implementation, options.target)
-        elif options.implementation == [PEER]:
-            measure_peer(case, options.seconds)
         else:
             measure(case, passes, options.implementation, options.seconds, options.check, ends)
-            has_torch = importlib.util.find_spec('torch') is not None
-            if case.plain and has_torch and jax.default_backend() == 'cpu':
-                peer = ['--set', options.set, '--case', case.name, '--implementation', PEER]
-                seconds = ['--seconds', str(options.seconds)]
-                bench = [sys.executable, '-m', 'tools.bench', 'attention']
-                subprocess.run([*bench, *peer, *seconds], check=True)

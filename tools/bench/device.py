@@ -13,8 +13,7 @@ right   versions and ceilings (a matrix product, a copy); every backend run 50 t
         of NaN, bit by bit; every backend against the definition in float64 on all cases; a
         training that is stopped and killed, bit by bit
 fast    six shapes of a 1.1B model's layer, forward and backward, with and without entropy: cuDNN or
-        splash attention and our kernels, JAX's own Hopper kernel as their control; then block
-        sizes, whose table goes into FOLDER
+        splash attention and our kernels
 model   the 1.1B model by backend: training, greedy decoding, evaluation, search, the entropy to
         131,072 tokens; steps, decoding and losses in PyTorch where it is installed; import and
         export of a checkpoint of that size; training with all layers recomputed, and bit by bit
@@ -58,7 +57,7 @@ BACKENDS = {
     'tpu': ('library', 'pallas_tpu'),
     'cpu': ('chunked',),
 }
-PEER, CHOSEN, CONTROL = 'pytorch', 'chosen', 'jax_hopper'
+PEER, CHOSEN = 'pytorch', 'chosen'
 ABSENT = 'not run, not installed:'
 # Work, length, batch and by whom, the most wanted first.
 MODEL_WORK = (
@@ -145,10 +144,7 @@ def _fast(backends: Sequence[str], dry: bool) -> Iterator[Command]:
     # Each is timed next to the library in a process: after an illegal address nothing else runs.
     together = {backends[0]: tuple(backends)}
     if 'library' in backends:
-        alone = [name for name in backends if name != 'library']
-        if 'mosaic_gpu' in backends:
-            alone.append(CONTROL)
-        together = {name: ('library', name) for name in alone}
+        together = {name: ('library', name) for name in backends if name != 'library'}
     for other, names in together.items():
         bench = (*BENCH, 'attention', *_each('--implementation', names))
         if dry:
@@ -156,10 +152,8 @@ def _fast(backends: Sequence[str], dry: bool) -> Iterator[Command]:
             yield Command(f'times_{other}', (*bench, *size), 160)
         else:
             shapes = ('--set', 'accelerator', *_each('--case', SHAPES))
-            control = other == CONTROL  # which has a forward pass alone
-            budget, passes = (45, ('--pass', 'forward')) if control else (145, ())
-            limits = ('--seconds', '0.4', '--budget', str(budget))
-            yield Command(f'times_{other}', (*bench, *shapes, *limits, *passes), budget + 15)
+            limits = ('--seconds', '0.4', '--budget', '145')
+            yield Command(f'times_{other}', (*bench, *shapes, *limits), 160)
 
 
 def _models(backends: Sequence[str], dry: bool) -> Iterator[Command]:

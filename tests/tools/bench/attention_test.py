@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 import time
 
-import numpy as np
 import pytest
 
-from nope.attention.cases import Trial, abstract_inputs, make_inputs
-from tests.attention.devices import on_device
+from nope.attention.cases import Trial
 from tools.bench import attention as tool
 from tools.bench import harness
 
@@ -50,30 +47,6 @@ def test_a_program_that_fails_when_it_runs_leaves_the_others(
     found = {line['implementation']: line for line in lines(capsys)}
     assert found['reference']['error'] == 'RuntimeError: an illegal address'
     assert found['chunked']['seconds'] > 0
-
-
-@pytest.mark.parametrize(('device', 'kind', 'changed', 'runs'), [
-    ('NVIDIA H200', 'forward', {}, True),
-    ('NVIDIA H200', 'forward_entropy', {}, False),
-    ('NVIDIA H200', 'gradient', {}, False),
-    ('NVIDIA H200', 'forward', {'window': 100}, False),
-    ('NVIDIA H200', 'forward', {'head_dim': 80}, False),
-    ('NVIDIA H200', 'forward', {'keys': 320, 'queries': 320}, False),
-    ('NVIDIA A100', 'forward', {}, False),
-])  # fmt: skip
-def test_the_control_runs_in_the_passes_that_it_has(
-    device: str, kind: str, changed: dict, runs: bool
-) -> None:
-    case = dataclasses.replace(Trial('', 1, 256, 256, 4, 2, 64, dtype='bfloat16'), **changed)
-    with on_device(device, 'gpu'):
-        found = tool.implementations(case, abstract_inputs(case), kind, [])
-    assert ('jax_hopper' in found) == runs
-
-
-def test_the_control_is_given_half_precision() -> None:
-    inputs = make_inputs(dataclasses.replace(CASE, dtype='bfloat16'))
-    assert tool.given('jax_hopper', inputs).k_BSKH.dtype == np.float16
-    assert tool.given('chunked', inputs) is inputs
 
 
 def test_what_the_budget_leaves_out_is_named(capsys: pytest.CaptureFixture[str]) -> None:

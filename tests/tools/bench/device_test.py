@@ -123,6 +123,5 @@ def test_a_kernel_that_may_fail_is_timed_apart_from_others() -> None:
     """After an illegal address nothing else runs in its process."""
     found = [x for x in tool.stages('gpu', dry=False)['fast'] if x.name.startswith('times_')]
     asked = [[w for w in x.arguments if w in tool.BACKENDS['gpu']] for x in found]
-    assert asked == [['library', 'mosaic_gpu'], ['library', 'pallas_gpu'], ['library']]
-    assert 'jax_hopper' in found[-1].arguments
+    assert asked == [['library', 'mosaic_gpu'], ['library', 'pallas_gpu']]
     assert sum(x.seconds for x in tool.stages('gpu', dry=False)['fast']) <= tool.STAGE_SECONDS
