@@ -14,8 +14,8 @@ of a shared machine changes CPU seconds least. On a CPU the peak includes the te
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import functools
-import json
 import pathlib
 import subprocess
 import sys
@@ -27,33 +27,6 @@ from typing import Any
 from tools.bench import harness
 
 SHARD_BYTES = 1 << 30
-CONFIG: dict[str, Any] = {
-    'architectures': ['LlamaForCausalLM'],
-    'model_type': 'llama',
-    'hidden_size': 2048,
-    'intermediate_size': 5632,
-    'num_attention_heads': 32,
-    'num_key_value_heads': 4,
-    'rms_norm_eps': 1e-5,
-    'rope_theta': 10000.0,
-    'max_position_embeddings': 2048,
-    'vocab_size': 32000,
-    'num_hidden_layers': 22,
-    'hidden_act': 'silu',
-    'tie_word_embeddings': False,
-    'bos_token_id': 1,
-    'eos_token_id': 2,
-    'torch_dtype': 'bfloat16',
-}
-
-SMALL = {
-    'hidden_size': 64,
-    'intermediate_size': 176,
-    'num_attention_heads': 4,
-    'num_key_value_heads': 2,
-    'vocab_size': 512,
-    'num_hidden_layers': 2,
-}
 
 
 def main() -> None:
@@ -65,61 +38,39 @@ def main() -> None:
     parser.add_argument('--length', type=int, default=2048, help='tokens to evaluate')
     parser.add_argument('--folder', type=pathlib.Path, help='where the checkpoints go')
     parser.add_argument('--peer', action='store_true', help='compare with transformers')
-    parser.add_argument('--side', choices=('ours', 'peer'), help=argparse.SUPPRESS)
+    parser.add_argument('--side', choices=('source', 'ours', 'peer'), help=argparse.SUPPRESS)
     parser.add_argument('--source', type=pathlib.Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.side:
+    if options.side == 'source':
+        make(options.source, options.small, options.layers)
+    elif options.side:
         measure = {'ours': measure_ours, 'peer': measure_peer}[options.side]
         measure(options.source, options.length)
-        return
-    config = CONFIG | (SMALL if options.small else {})
-    if options.layers is not None:
-        config['num_hidden_layers'] = options.layers
-    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        source = pathlib.Path(folder) / 'source'
-        make(source, config)
-        for side in ('ours', 'peer') if options.peer else ('ours',):
-            command = [sys.executable, '-m', 'tools.bench', 'interop', f'--side={side}']
-            command += [f'--source={source}', f'--length={options.length}']
-            subprocess.run(command, check=True)
+    else:
+        with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+            for side in ('source', 'ours', 'peer') if options.peer else ('source', 'ours'):
+                command = [sys.executable, '-m', 'tools.bench', 'interop', *sys.argv[1:]]
+                command += [f'--side={side}', f'--source={folder}/source']
+                subprocess.run(command, check=True)
 
 
-def make(source: pathlib.Path, config: dict[str, Any]) -> None:
-    """A random checkpoint: one shard a gigabyte, tensor by tensor."""
-    import ml_dtypes
-    import numpy as np
+def make(source: pathlib.Path, small: bool, layers: int | None) -> None:
+    """A random checkpoint, as others write them: without checksums."""
+    import jax
 
-    from nope.interop import safetensors
-    from nope.interop.directory import INDEX
-    from nope.interop.families import family_of
+    from nope import interop, sharding
+    from nope.positions import RoPE
+    from nope.variables import fresh_variables
+    from tools.bench.shapes import LARGE, decoder
 
-    family = family_of(config, frozenset())
-    model = family.read_config(config, frozenset()).model
-    tensors = {tensor.name: tensor.shape for tensor in family.tensors(model, frozenset())}
-    draw = np.random.default_rng(0)
-    dtype = np.dtype(ml_dtypes.bfloat16)
-
-    def array(name: str) -> np.ndarray:
-        shape = tensors[name]
-        if len(shape) == 1:
-            return np.ones(shape, dtype)
-        return (0.014 * draw.standard_normal(shape, np.float32)).astype(dtype)
-
-    shards: list[dict[str, Any]] = [{}]
-    filled = 0
-    for name, shape in tensors.items():
-        size = 2 * int(np.prod(shape))
-        if filled and filled + size > SHARD_BYTES:
-            shards.append({})
-            filled = 0
-        shards[-1][name] = (dtype, shape)
-        filled += size
-    files = [f'model-{i + 1:05d}-of-{len(shards):05d}.safetensors' for i in range(len(shards))]
-    for file, planned in zip(files, shards, strict=True):
-        safetensors.write(source / file, planned, array, {'format': 'pt'})
-    weight_map = {n: file for file, planned in zip(files, shards, strict=True) for n in planned}
-    (source / INDEX).write_text(json.dumps({'metadata': {}, 'weight_map': weight_map}))
-    (source / 'config.json').write_text(json.dumps(config))
+    model = dataclasses.replace(decoder(2, 64, 4, 176, 512), kv_heads=2) if small else LARGE
+    layers = model.layers if layers is None else layers
+    model = dataclasses.replace(model, position=RoPE(), layers=layers)
+    mesh = sharding.make_mesh(sharding.MeshConfig(fsdp=jax.device_count()))
+    described = interop.Described(model, 2048, bos=1, eos=2)
+    export = interop.Export(dtype='bfloat16', shard_bytes=SHARD_BYTES)
+    interop.save(source, fresh_variables(model, mesh, 0), described, export=export)
+    (source / interop.EXPORT_FACTS).unlink()
 
 
 def stage(name: str, side: str, function: Callable[[], Any], **facts: Any) -> Any:
