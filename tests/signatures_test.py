@@ -15,7 +15,6 @@ import pytest
 from nope import Transformer, apply, losses
 from nope.attention import attention
 from nope.model import lam
-from nope.model.shape import ChosenRows
 from tests import tiny
 
 B, T, S, N, K, H, D, V, L = 3, 8, 9, 4, 2, 16, 64, 5, 2
@@ -129,8 +128,8 @@ def test_outputs_have_the_shapes_that_their_fields_say() -> None:
     attended = attention(q_BTNH, k_BSKH, k_BSKH, entropy=True, max_logit=True)
     tokens_BT = ints(B, T)
     variables = Transformer(MODEL).init(jax.random.key(0), tokens_BT)
-    rows = ChosenRows(jnp.arange(6), jnp.arange(1))
-    modelled = apply(MODEL, variables, tokens_BT, entropy=True, max_logit=True, rows=rows)
+    asked = {'entropy': True, 'max_logit': True, 'queries_R': jnp.arange(6)}
+    modelled = apply(MODEL, variables, tokens_BT, **asked)
     for output in (attended, modelled):
         said = typing.get_type_hints(type(output))
         with jaxtyping.jaxtyped('context'):

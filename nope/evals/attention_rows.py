@@ -19,7 +19,6 @@ from nope import sharding
 from nope.evals import batching
 from nope.evals.forward import Progress
 from nope.model import ModelConfig, apply
-from nope.model.shape import ChosenRows
 from nope.variables import Variables
 
 BUDGET = 2**26  # weights of all models that are held at once, on each part of the mesh
@@ -122,15 +121,13 @@ def weights(
     tokens_BT: jax.Array,
     lengths_B: jax.Array,
     queries_R: jax.Array,
-    heads_M: jax.Array | None = None,
 ) -> jax.Array:
-    """Attention weights of chosen queries and heads on all keys, float32 [L, B, M, R, T].
+    """Attention weights of chosen queries on all keys, float32 [L, B, N, R, T].
 
     tokens_BT: int32, padded on the right, which no query of the sequence sees. lengths_B: tokens of
-    each. queries_R: int32 positions. heads_M: int32 heads, the same in each layer; None for all.
+    each. queries_R: int32 positions.
     """
     length = lengths_B.astype(jnp.float32) if config.follows_length else None
-    rows = ChosenRows(queries_R, heads_M)
-    found = apply(config, variables, tokens_BT, length=length, rows=rows).rows
+    found = apply(config, variables, tokens_BT, length=length, queries_R=queries_R).rows
     assert found is not None
     return found

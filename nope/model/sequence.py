@@ -21,7 +21,6 @@ from nope.attention import Mask
 from nope.model.cache import Cache
 from nope.model.config import ModelConfig
 from nope.model.kinds import LayerKind
-from nope.model.shape import ChosenRows
 
 
 class Places(NamedTuple):
@@ -38,7 +37,7 @@ class Sequence(NamedTuple):
     int32, 0-based, in the order of the tokens. Encodings take encoded_BT in their place in a model
     with a range of positions. Laws and dynamic encodings follow length, n, one for all rows or [B].
     table: the position encoding's learned array, if it has one. places: those that chunks are
-    counted by, if the model has chunks. rows: those of returned attention weights, None for none.
+    counted by, if the model has chunks. queries_R: those whose attention weights are returned.
     """
 
     mask: Mask
@@ -47,7 +46,7 @@ class Sequence(NamedTuple):
     table: jax.Array | None
     places: Places | None = None
     encoded_BT: jax.Array | None = None
-    rows: ChosenRows | None = None
+    queries_R: jax.Array | None = None
 
     @property
     def for_encodings(self) -> jax.Array:
@@ -70,7 +69,7 @@ def of_tokens(
     segments_BT: jax.Array | None,
     positions_BT: jax.Array | None,
     length: int | jax.Array | None,
-    rows: ChosenRows | None,
+    queries_R: jax.Array | None,
 ) -> Sequence:
     """The sequence of whole rows; arguments as `Transformer` takes them."""
     T = tokens_BT.shape[1]
@@ -81,7 +80,8 @@ def of_tokens(
         order_BT = jnp.arange(T, dtype=jnp.int32)[None]
     n = jnp.asarray(T if length is None else length, jnp.float32)
     mask = Mask(config.causal, segments_BT, segments_BT)
-    sequence = _spread(config, Sequence(mask, order_BT, n, table, encoded_BT=drawn_BT, rows=rows))
+    given = Sequence(mask, order_BT, n, table, encoded_BT=drawn_BT, queries_R=queries_R)
+    sequence = _spread(config, given)
     if not config.chunked:
         return sequence
     positions_BT = jnp.broadcast_to(order_BT, tokens_BT.shape)

@@ -44,34 +44,19 @@ class AttentionShape(NamedTuple):
     norm: jax.Array
 
 
-class ChosenRows(NamedTuple):
-    """Attention weights that are returned: of the queries at these positions in these heads, the
-    same in every layer.
-
-    queries_R: int32 positions, 0-based. heads_M: int32; None for all heads.
-    """
-
-    queries_R: jax.Array
-    heads_M: jax.Array | None = None
-
-
-def check_rows(rows: ChosenRows, tokens: int, heads: int) -> None:
-    """ValueError for queries and heads that there are not; traced ones pass, whose rows are then
-    without meaning."""
-    for name, chosen, count in (
-        ('queries_R', rows.queries_R, tokens),
-        ('heads_M', rows.heads_M, heads),
-    ):
-        if chosen is None or isinstance(chosen, jax.core.Tracer):
-            continue
-        for index in np.asarray(chosen).tolist():
-            if not 0 <= index < count:
-                raise ValueError(f'rows.{name} has {index}; accepted: 0 to {count - 1}')
+def check_queries(queries_R: jax.Array, tokens: int) -> None:
+    """ValueError for queries that there are not; traced ones pass, whose rows are then without
+    meaning."""
+    if isinstance(queries_R, jax.core.Tracer):
+        return
+    for index in np.asarray(queries_R).tolist():
+        if not 0 <= index < tokens:
+            raise ValueError(f'queries_R has {index}; accepted: 0 to {tokens - 1}')
 
 
 class LayerStats(NamedTuple):
     """Statistics of attention, float32, None unless asked for. Entropy (nats) and largest logits
-    are [B, N, T], weights of chosen rows [B, M, R, S]. For all layers a leading axis L is added."""
+    are [B, N, T], weights of chosen queries [B, N, R, S]. All layers have a leading axis L."""
 
     entropy: jax.Array | None
     shape: AttentionShape | None = None

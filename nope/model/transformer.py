@@ -24,14 +24,14 @@ from nope.model.init import initializer
 from nope.model.layers import drop, norm, split_over_mesh
 from nope.model.parameters import parameter
 from nope.model.sequence import Sequence, of_cache, of_tokens
-from nope.model.shape import AskedStats, AttentionShape, ChosenRows, check_rows
+from nope.model.shape import AskedStats, AttentionShape, check_queries
 from nope.model.token_inputs import TokenInputs
 
 
 class ModelOutput(NamedTuple):
     """hidden [B, T, D] after the final norm, and head [D, V]. The others are None unless asked for.
     The cache has these tokens in it. Entropy (nats), shape and largest logits are [L, B, N, T],
-    weights of chosen rows [L, B, M, R, T], of the L layers that have attention."""
+    weights of chosen queries [L, B, N, R, T], of the L layers that have attention."""
 
     hidden: Float[Array, 'B T D']
     head: Float[Array, 'D V']
@@ -39,7 +39,7 @@ class ModelOutput(NamedTuple):
     cache: Cache | None = None
     shape: AttentionShape | None = None
     max_logit: Float32[Array, 'L B N T'] | None = None
-    rows: Float32[Array, 'L B M R T'] | None = None
+    rows: Float32[Array, 'L B N R T'] | None = None
 
 
 def apply(
@@ -70,7 +70,7 @@ class Transformer(nn.Module):
         cache: Cache | None = None,
         span: int | None = None,
         max_logit: bool = False,
-        rows: ChosenRows | None = None,
+        queries_R: Int[Any, 'R'] | None = None,
         keys_B: Key[Array, 'B'] | None = None,
     ) -> ModelOutput:
         """Runs the decoder.
@@ -83,11 +83,11 @@ class Transformer(nn.Module):
         these, which says all of segments, positions and length; the parameters' layers are then
         apart (`nope.model.decoding.unstack`). span: latest keys whose weight the shape of attention
         sums up (`nope.model.shape`), None for no shape; without a cache only. max_logit: whether to
-        return the largest logit of every row, without a cache only. rows: queries and heads whose
-        attention weights are returned, without a cache only. keys_B: typed keys of the rows'
-        dropout, without a cache only; None for no dropout, as everywhere but in training.
+        return the largest logit of every row, without a cache only. queries_R: int32
+        positions whose attention weights are returned, without a cache only. keys_B: typed keys of
+        the rows' dropout, without a cache only; None for no dropout, as everywhere but in training.
         ValueError for more tokens than the position encoding has positions or the cache has free
-        slots, for arguments that exclude a cache, and for rows outside the sequence.
+        slots, for arguments that exclude a cache, and for queries outside the sequence.
         """
         c = self.config
         T = tokens_BT.shape[1]
@@ -95,15 +95,16 @@ class Transformer(nn.Module):
         if cache is not None:
             alone = {
                 'segments_BT': segments_BT, 'positions_BT': positions_BT, 'length': length,
-                'span': span, 'max_logit': max_logit or None, 'rows': rows, 'keys_B': keys_B,
+                'span': span, 'max_logit': max_logit or None, 'queries_R': queries_R,
+                'keys_B': keys_B,
             }  # fmt: skip
             for name, value in alone.items():
                 if value is not None:
                     raise ValueError(
                         f'{name} is given with a cache, which says it or has no part for it'
                     )
-        if rows is not None:
-            check_rows(rows, T, c.heads)
+        if queries_R is not None:
+            check_queries(queries_R, T)
         embedding_VD = self._matrix('embedding', (c.vocab_size, c.width), ('vocab', 'embed'))
         head_DV = self._head(embedding_VD)
         coefficients_LN = self.variable(
@@ -113,7 +114,8 @@ class Transformer(nn.Module):
         if cache is None:
             sequence = of_tokens(
                 c, tokens_BT, self._table(),
-                segments_BT=segments_BT, positions_BT=positions_BT, length=length, rows=rows,
+                segments_BT=segments_BT, positions_BT=positions_BT, length=length,
+                queries_R=queries_R,
             )  # fmt: skip
         else:
             sequence = of_cache(c, T, cache, self._table())

@@ -14,7 +14,6 @@ import pytest
 from nope.attention.dropout import dropped
 from nope.model import ModelConfig, apply
 from nope.model.dropout import Place, head_keys, layer_keys, place_keys, row_keys
-from nope.model.shape import ChosenRows
 from nope.positions import NoPE, Position, RoPE, Split
 from nope.training.config import check_whole_sequences
 from nope.variables import abstract_variables
@@ -96,7 +95,7 @@ def test_split_heads_have_masks_of_their_own() -> None:
 def test_shape_and_rows_are_of_the_weights_that_nothing_drops(position: Position) -> None:
     config = dataclasses.replace(DROPPING, layers=1, dropout=0.0, position=position)
     variables, tokens = tiny.variables(config), jnp.asarray(tiny.tokens(B, T))
-    how: dict[str, Any] = {'span': 2, 'rows': ChosenRows(jnp.arange(T))}
+    how: dict[str, Any] = {'span': 2, 'queries_R': jnp.arange(T)}
     dropped, whole = (apply(config, variables, tokens, keys_B=x, **how) for x in (keys(), None))
     assert np.abs(np.asarray(dropped.hidden) - np.asarray(whole.hidden)).max() > 1e-3
     tiny.assert_close(

@@ -1,6 +1,8 @@
-"""Attention weights of chosen queries and heads, for every way a model attends."""
+"""Attention weights of chosen queries, for every way a model attends."""
 
 from __future__ import annotations
+
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +10,6 @@ import numpy as np
 import pytest
 
 from nope.model import LayerKind, ModelConfig, apply
-from nope.model.shape import ChosenRows
 from nope.positions import Alibi, ForgetGate, Learned, NoPE, RoPE, ScaleInvariant, Split, T5Bias
 from nope.variables import Variables
 from tests import tiny
@@ -32,25 +33,12 @@ MODELS = {
 QUERIES = (7, 0, T - 1)
 
 
-def rows_of(
-    config: ModelConfig, variables: Variables, tokens: np.ndarray, heads: tuple[int, ...] | None
-) -> np.ndarray:
-    """[L, B, M, R, T]."""
-
-    def found(variables: Variables, tokens: jax.Array) -> jax.Array:
-        chosen = None if heads is None else jnp.asarray(heads)
-        rows = apply(config, variables, tokens, rows=ChosenRows(jnp.asarray(QUERIES), chosen)).rows
-        assert rows is not None
-        return rows
-
-    return np.asarray(jax.jit(found)(variables, tokens))
-
-
 @pytest.mark.parametrize('config', MODELS.values(), ids=MODELS)
 def test_rows_have_the_entropy_that_attention_says(config: ModelConfig) -> None:
     """Of every layer and head, with other lambdas in each; what is left of 1 is one outcome."""
     variables, tokens = tiny.varied_lam(config), tiny.tokens(2, T)
-    found = rows_of(config, variables, tokens, None).astype(np.float64)
+    program = jax.jit(functools.partial(apply, config, queries_R=jnp.asarray(QUERIES)))
+    found = np.asarray(program(variables, tokens).rows, np.float64)
     assert found.shape == (config.layers, 2, config.heads, len(QUERIES), T)
     later_RT = np.arange(T) > np.array(QUERIES)[:, None]
     assert np.all(found[..., later_RT] == 0) and np.all(found >= 0)
@@ -61,36 +49,20 @@ def test_rows_have_the_entropy_that_attention_says(config: ModelConfig) -> None:
     assert np.ptp(expected[..., 0]) > 1e-3  # heads differ
 
 
-@pytest.mark.parametrize('name', ['none', 'split, window'])
-def test_chosen_heads_are_those_of_all(name: str) -> None:
-    config = MODELS[name]
-    variables, tokens = tiny.variables(config), tiny.tokens(2, T)
-    every = rows_of(config, variables, tokens, None)
-    np.testing.assert_array_equal(rows_of(config, variables, tokens, (3, 0)), every[:, :, [3, 0]])
-
-
 def test_nothing_else_changes() -> None:
     config = MODELS['none']
     variables, tokens = tiny.variables(config), tiny.tokens(2, T)
     plain = run(config, variables, tokens, entropy=False)
-    asked = apply(config, variables, tokens, rows=ChosenRows(jnp.asarray(QUERIES)))
+    asked = apply(config, variables, tokens, queries_R=jnp.asarray(QUERIES))
     assert plain.rows is None
     np.testing.assert_allclose(plain.hidden, asked.hidden, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ('rows', 'message'),
-    [
-        (ChosenRows(jnp.asarray([3, T])), rf'rows\.queries_R has {T}; accepted: 0 to {T - 1}'),
-        (ChosenRows(jnp.asarray([-1])), r'rows\.queries_R has -1; accepted: 0 to'),
-        (ChosenRows(np.arange(2), np.array([0, 4])), r'rows\.heads_M has 4; accepted: 0 to 3'),
-    ],
-    ids=['beyond the end', 'negative', 'head'],
-)
-def test_rows_that_there_are_not_are_refused(rows: ChosenRows, message: str) -> None:
+@pytest.mark.parametrize(('query', 'accepted'), [(T, f'0 to {T - 1}'), (-1, '0 to')])
+def test_queries_that_there_are_not_are_refused(query: int, accepted: str) -> None:
     config = MODELS['none']
-    with pytest.raises(ValueError, match=message):
-        apply(config, tiny.variables(config), tiny.tokens(2, T), rows=rows)
+    with pytest.raises(ValueError, match=f'queries_R has {query}; accepted: {accepted}'):
+        apply(config, tiny.variables(config), tiny.tokens(2, T), queries_R=jnp.asarray([3, query]))
 
 
 def test_no_array_of_all_queries_and_keys_is_made() -> None:
@@ -98,10 +70,10 @@ def test_no_array_of_all_queries_and_keys_is_made() -> None:
     every head."""
     config = tiny.model(attention='chunked')
     variables, tokens = tiny.variables(config), tiny.tokens(1, 512)
-    rows = ChosenRows(jnp.asarray([100, 511]))
+    queries_R = jnp.asarray([100, 511])
 
     def program(variables: Variables, tokens: jax.Array) -> jax.Array:
-        found = apply(config, variables, tokens, rows=rows).rows
+        found = apply(config, variables, tokens, queries_R=queries_R).rows
         assert found is not None
         return found
 

@@ -69,7 +69,7 @@ def attend_as(
         scaled_BTNH = lam.scale_queries(q_BTNH, multipliers_N, config.softmax_scale)
         mask, table = sequence.mask_of(kind), sequence.table
         seen = attend_by_kind(way, kind, scaled_BTNH, k_BTKH, v_BTKH, mask, table, forgotten_BTN)
-        return seen if sinks_N is None else add_sinks(seen, sinks_N, way.rows)
+        return seen if sinks_N is None else add_sinks(seen, sinks_N, way.queries_R)
 
     if config.temperature == 'entropy':
         plain = Way(_weighted(config, AskedStats(entropy=True)), config.weights)
@@ -77,12 +77,9 @@ def attend_as(
         assert entropy_BNT is not None
         factors_BTN = entropy_temperature(config, kind, entropy_BNT)
         multipliers_N = lam.times(multipliers_N, factors_BTN)
-    rows = sequence.rows
     dropout = None if keys_BN is None else Dropout(config.attention_dropout, keys_BN)
-    way = Way(_weighted(config, asked), config.weights, asked.span, rows, dropout)
+    way = Way(_weighted(config, asked), config.weights, asked.span, sequence.queries_R, dropout)
     output, shape, weights_BNRS = attended(multipliers_N, way)
-    if rows is not None and rows.heads_M is not None and weights_BNRS is not None:
-        weights_BNRS = jnp.take(weights_BNRS, rows.heads_M, axis=1)
     return output.out, LayerStats(output.entropy, shape, output.max_logit, weights_BNRS), cached
 
 

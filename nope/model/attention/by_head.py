@@ -12,11 +12,11 @@ from nope.attention import AttentionOutput, Mask
 from nope.attention.dropout import Dropout
 from nope.attention.rows import attention_rows
 from nope.model.kinds import LayerKind
-from nope.model.shape import Attend, AttentionShape, ChosenRows, shape_of
+from nope.model.shape import Attend, AttentionShape, shape_of
 
 
 class Attended(NamedTuple):
-    """Output of a layer's heads; the shape of their attention, and the weights of chosen rows
+    """Output of a layer's heads; the shape of their attention, and the weights of chosen queries
     [B, N, R, S], where these were asked for."""
 
     output: AttentionOutput
@@ -29,14 +29,14 @@ class Way:
     """How heads attend, and what is returned besides their output.
 
     attend: the attention. weights: the name of its rule. span: as `shape_of` takes it; None for no
-    shape. rows: those whose weights are returned; None for none. dropout: of the attention weights,
-    with keys [B, N]. Shape and rows are without it, the norm of the output with it.
+    shape. queries_R: those whose weights are returned; None for none. dropout: of the attention
+    weights, with keys [B, N]. Shape and rows are without it, the norm of the output with it.
     """
 
     attend: Attend
     weights: str = 'softmax'
     span: int | None = None
-    rows: ChosenRows | None = None
+    queries_R: jax.Array | None = None
     dropout: Dropout | None = None
 
     def of_heads(self, heads: slice) -> Way:
@@ -119,10 +119,9 @@ def _attend(way: Way, *operands: jax.Array, **how: Any) -> Attended:
         attended = attended._replace(
             shape=shape_of(way.attend, attended.output, way.span, *operands, **how)
         )
-    if way.rows is not None:
+    if way.queries_R is not None:
         q_BTNH, k_BSKH, _ = operands
-        queries_R = way.rows.queries_R
-        q_BRNH = jnp.take(q_BTNH, queries_R, axis=1)
-        found = attention_rows(q_BRNH, k_BSKH, queries_R, weights=way.weights, **how)
+        q_BRNH = jnp.take(q_BTNH, way.queries_R, axis=1)
+        found = attention_rows(q_BRNH, k_BSKH, way.queries_R, weights=way.weights, **how)
         attended = attended._replace(rows=found)
     return attended

@@ -7,10 +7,10 @@ import jax.numpy as jnp
 
 from nope.attention import AttentionOutput
 from nope.model.attention.by_head import Attended
-from nope.model.shape import AttentionShape, ChosenRows
+from nope.model.shape import AttentionShape
 
 
-def add_sinks(seen: Attended, sinks_N: jax.Array, rows: ChosenRows | None = None) -> Attended:
+def add_sinks(seen: Attended, sinks_N: jax.Array, queries_R: jax.Array | None = None) -> Attended:
     """Attention whose head n may put weight on a sink of logit s_n, from the attention without.
 
     With lse' = ln(e^lse + e^s), the keys keep the share w = e^(lse - lse') of the weight. Outputs
@@ -20,7 +20,7 @@ def add_sinks(seen: Attended, sinks_N: jax.Array, rows: ChosenRows | None = None
     put all weight on the sink: output and entropy are 0. Lambda multiplies the logits of keys, not
     the sink's, and the largest logit is the largest of a key.
 
-    sinks_N: float32, [N]. rows: those whose weights `seen` has, if it has any.
+    sinks_N: float32, [N]. queries_R: those whose weights `seen` has, if it has any.
     """
     output, shape, weights_BNRS = seen
     seen_BNT = output.lse > -jnp.inf
@@ -37,7 +37,7 @@ def add_sinks(seen: Attended, sinks_N: jax.Array, rows: ChosenRows | None = None
     out_BTNH = out_BTNH.astype(output.out.dtype)
     if shape is not None:
         shape = AttentionShape(*(kept_BNT * part for part in shape))
-    if rows is not None and weights_BNRS is not None:
-        weights_BNRS *= jnp.take(kept_BNT, rows.queries_R, axis=2)[..., None]
+    if queries_R is not None and weights_BNRS is not None:
+        weights_BNRS *= jnp.take(kept_BNT, queries_R, axis=2)[..., None]
     output = AttentionOutput(out_BTNH, lse_BNT, entropy_BNT, output.max_logit)
     return Attended(output, shape, weights_BNRS)
