@@ -2,7 +2,7 @@
 
 A prompt hides a five-digit key in filler; the model is to repeat it. Lengths are nominal: they
 leave room for the answer and count the tokens of each piece alone, which makes the prompt itself
-about 4% shorter (`prompt_tokens`).
+about 4% shorter.
 """
 
 from __future__ import annotations
@@ -127,13 +127,3 @@ def fillers(length: int, position: int, counts: PieceCounts) -> tuple[int, int]:
     latest = length - counts.answer - counts.question - counts.info
     before = (min(max(position, counts.task), latest) - counts.task) // counts.filler
     return before, total - before
-
-
-def prompt_tokens(length: int, alone: PieceCounts, in_context: PieceCounts) -> int:
-    """True tokens, BOS included and answer excluded, of every prompt of nominal `length`.
-
-    alone: pieces measured alone, which decide how many there are; in_context: the tokens each
-    has inside a prompt. ValueError as in `repeats`.
-    """
-    pieces = in_context.task + in_context.info + in_context.question
-    return pieces + repeats(length, alone) * in_context.filler

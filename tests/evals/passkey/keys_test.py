@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nope.evals.passkey import keys
-from nope.evals.passkey.keys import DepthCell, PieceCounts, fillers, plan, prompt_tokens, repeats
+from nope.evals.passkey.keys import DepthCell, PieceCounts, fillers, plan, repeats
 from tests.vectors import VECTORS
 
 PLAN = VECTORS['passkey_plan_seed42_max4096']
@@ -16,14 +16,12 @@ ALONE = PieceCounts(
     question=COUNTS['question_measured_alone'],
     answer=COUNTS['key'],
 )
-IN_CONTEXT = PieceCounts(
-    task=COUNTS['task_with_bos'],
-    filler=COUNTS['garbage_in_context'],
-    info=COUNTS['info_in_context'],
-    question=COUNTS['question_in_context'],
-    answer=COUNTS['key'],
-)
 LENGTHS = pytest.mark.parametrize('max_length', [4096, 32768])
+
+
+def prompt_tokens(length: int) -> int:
+    pieces = COUNTS['task_with_bos'] + COUNTS['info_in_context'] + COUNTS['question_in_context']
+    return pieces + repeats(length, ALONE) * COUNTS['garbage_in_context']
 
 
 @pytest.mark.parametrize(
@@ -43,7 +41,7 @@ def test_vector_passkey_plan_seed42_max4096(index: int, expected: dict) -> None:
 @pytest.mark.parametrize('length', COUNTS['prompt_tokens_for_nominal_length'])
 def test_vector_prompt_tokens_for_nominal_length(length: str) -> None:
     expected = COUNTS['prompt_tokens_for_nominal_length'][length]
-    assert prompt_tokens(int(length), ALONE, IN_CONTEXT) == expected
+    assert prompt_tokens(int(length)) == expected
 
 
 @LENGTHS
@@ -81,7 +79,7 @@ def test_pieces_of_every_prompt_fit(max_length: int) -> None:
             assert place <= max(position, ALONE.task)
             end = place + ALONE.info + after * ALONE.filler + ALONE.question
             assert room - ALONE.filler < end <= room
-        assert prompt_tokens(cell.length, ALONE, IN_CONTEXT) <= room
+        assert prompt_tokens(cell.length) <= room
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from nope.data import Tokenizer
 from nope.data.templates import BRIEF, PAPER, Template
 from nope.evals import passkey
 from nope.evals.passkey import keys
-from nope.evals.passkey.keys import PieceCounts, prompt_tokens
+from nope.evals.passkey.keys import PieceCounts
 from nope.evals.passkey.retrieval import answer_ids, piece_counts, plan
 from nope.evals.samples import SampleLog
 from tests.evals.passkey import fakes
@@ -67,10 +67,8 @@ def test_every_prompt_of_a_length_has_the_tokens_of_its_pieces(
     assert alone.task - piece_counts(template, tokenizer, '12345', False).task == bos
     texts = [template.prompt('12345', repeats, 0) for repeats in (0, 1)]
     none, one = (len(tokenizer.encode(text)) + bos for text in texts)
-    # Of the pieces that every prompt has once, only the sum counts.
-    inside = PieceCounts(task=none - 2, info=1, question=1, filler=one - none, answer=6)
     for question in made.questions:
-        expected = prompt_tokens(question.length, alone, inside)
+        expected = none + keys.repeats(question.length, alone) * (one - none)
         assert len(made.prompt(question).ids) == expected
 
 
