@@ -24,7 +24,7 @@ from nope.data.tasks.copy import Copy
 from nope.data.tasks.dataset import SEED, Dataset, dataset
 from nope.data.tasks.lego import Lego
 from nope.data.tasks.parity import Parity
-from nope.data.tasks.pcfg import Pcfg, PcfgOwn
+from nope.data.tasks.pcfg import Pcfg
 from nope.data.tasks.polynomial import Polynomial
 from nope.data.tasks.reverse import Reverse
 from nope.data.tasks.scan import Scan
@@ -32,7 +32,7 @@ from nope.data.tasks.sorting import SortMulti, SortSingle
 from nope.data.tasks.summation import Summation
 from nope.data.tasks.words import WordTokenizer, vocabulary
 
-# The paper's 17 data splits, with the paper's lengths and closed symbols, and one of our own.
+# The paper's 17 data splits, with the paper's lengths and closed symbols.
 TASKS: dict[str, Task] = {
     task.name: task
     for task in (
@@ -53,7 +53,6 @@ TASKS: dict[str, Task] = {
         Lego(),
         Scan(),
         Pcfg(),
-        PcfgOwn(),
     )
 }
 

@@ -1,12 +1,9 @@
-"""PCFG SET, productivity split: the public files, and a generator of our own.
+"""PCFG SET, productivity split.
 
 `Pcfg` has the paper's examples, from the files `train.src`, `train.tgt`, `test.src` and `test.tgt`
 of `pcfgset/productivity` in the public data set of arXiv 1908.08351. The authors fitted the
 probabilities of their grammar to the tree depths and lengths of English sentences and did not
 publish them, so only the files give the examples.
-
-`PcfgOwn` needs no files: the same language, another distribution, and not the paper's split.
-Numbers on it compare with each other only.
 """
 
 from __future__ import annotations
@@ -26,9 +23,6 @@ _TEXTS = (
     ' '.join((pcfg_grammar.COMMA, *sorted(pcfg_grammar.FUNCTIONS))),
     ' '.join(pcfg_grammar.ALPHABET),
 )
-
-
-_FUNCTIONS = (*pcfg_grammar.UNARY, *pcfg_grammar.BINARY)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,64 +92,6 @@ class Pcfg(Task):
                 raise FileNotFoundError(f'{self.name}: path={self.path!r}: no file {file.name}')
         state = tuple((file.stat().st_size, file.stat().st_mtime_ns) for file in files)
         return _read(folder, state)
-
-
-@dataclasses.dataclass(frozen=True)
-class PcfgOwn(Task):
-    """PCFG SET from a generator of our own: every number of functions as often as any other.
-
-    Each of the ten functions is as likely; a binary function's arguments share the other functions
-    uniformly; strings have 2 to 5 words, uniform in the 520. Sources whose string is longer than
-    `most_words` are drawn anew.
-    """
-
-    longest: int = 8
-    shortest: int = 1
-    most_words: int = 250
-
-    separator: ClassVar[str] = '[SEP] '
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.longest_test > pcfg_grammar.MOST_FUNCTIONS:
-            raise ValueError(
-                f'{self.name}: longest={self.longest}; at most {pcfg_grammar.MOST_FUNCTIONS // 2}'
-            )
-        if self.most_words < 16:
-            raise ValueError(f'{self.name}: most_words={self.most_words}; at least 16')
-
-    @property
-    def name(self) -> str:
-        return 'pcfg_own'
-
-    @property
-    def alphabet(self) -> tuple[str, ...]:
-        return _TEXTS
-
-    def _draw(self, bin: Bin, rng: np.random.Generator, count: int) -> list[Example]:
-        drawn: list[Example] = []
-        while len(drawn) < count:
-            source = ' '.join(self._expression(bin[0], rng))
-            target = pcfg_grammar.interpret(source)
-            if len(target.split()) <= self.most_words:
-                drawn.append(Example(f'Solve: {source}', target, bin[0], target))
-        return drawn
-
-    def _expression(self, count: int, rng: np.random.Generator) -> list[str]:
-        """Words of a random expression of so many functions."""
-        if count == 0:
-            picks = rng.integers(len(pcfg_grammar.ALPHABET), size=rng.integers(2, 6))
-            return [pcfg_grammar.ALPHABET[i] for i in picks]
-        name = _FUNCTIONS[rng.integers(len(_FUNCTIONS))]
-        if name in pcfg_grammar.UNARY:
-            return [name, *self._expression(count - 1, rng)]
-        first = int(rng.integers(count))
-        return [
-            name,
-            *self._expression(first, rng),
-            pcfg_grammar.COMMA,
-            *self._expression(count - 1 - first, rng),
-        ]
 
 
 @functools.lru_cache(maxsize=1)
