@@ -175,7 +175,7 @@ def _read_yarn(fields: Fields, longest: int, original: int) -> Scaling:
     if multiplier == 1:
         return by_parts
     yarn = Yarn(**dataclasses.asdict(by_parts))
-    if multiplier is None or multiplier == yarn.attention_factor(1):
+    if multiplier is None or multiplier == yarn.attention_factor:
         return yarn
     return dataclasses.replace(yarn, multiplier=multiplier)
 
@@ -263,6 +263,6 @@ _WRITERS: dict[type, Callable[[Any], dict[str, Any]]] = {
         'short_factor': list(scaling.short),
         'long_factor': list(scaling.long),
         ORIGINAL: scaling.train_length,
-        'attention_factor': float(scaling.attention_factor(1)),
+        'attention_factor': float(scaling.attention_factor),
     },
 }

@@ -91,7 +91,7 @@ class RoPE(Position):
         inverse = self.inverse_frequencies(q_BTNH.shape[-1], length)
         angles_BTR = positions_BT[..., None].astype(jnp.float32) * inverse
         cos, sin = jnp.cos(angles_BTR)[:, :, None], jnp.sin(angles_BTR)[:, :, None]
-        factor = self.scaling.attention_factor(length)
+        factor = self.scaling.attention_factor
         if factor is not None:
             cos, sin = cos * factor, sin * factor
         return self._rotate(q_BTNH, cos, sin), self._rotate(k_BTKH, cos, sin)

@@ -9,7 +9,7 @@ import pytest
 from nope.interop.families import family_of, writer_of
 from nope.model import LayerKind, ModelConfig
 from nope.model.lam import GivenLaw, LogFloor, LogLength
-from nope.positions import Alibi, ByParts, DynamicYarn, Learned, Linear, NoPE, RoPE, Yarn
+from nope.positions import Alibi, ByParts, Learned, Linear, NoPE, RoPE, Yarn
 from tests.interop.family_cases import (
     BY_NAME,
     NONE,
@@ -61,7 +61,6 @@ def test_other_families_are_named(config: dict) -> None:
         (decoder(position=Learned(8)), 'learned'),
         (decoder(law=GivenLaw(LogLength(16), 0.1)), 'law is GivenLaw'),
         (decoder(law=dataclasses.replace(LAW, first=1)), 'not LogFloor in all heads with first 0'),
-        (decoder(position=RoPE(scaling=DynamicYarn())), 'DynamicYarn'),
         (decoder(position=RoPE(interleaved=True)), 'neighbours'),
         (decoder(position=RoPE(dims=4), qkv_bias=True), '4 of 6'),
         (decoder(position=RoPE(scaling=Linear(2.0), dims=4)), 'plain RoPE or'),

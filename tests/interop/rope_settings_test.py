@@ -13,7 +13,6 @@ from nope.positions import (
     NTK,
     ByParts,
     DynamicNTK,
-    DynamicYarn,
     Linear,
     Llama3,
     LongRoPE,
@@ -159,13 +158,17 @@ def test_a_multiplier_that_follows_from_the_factor_is_written() -> None:
     assert read(written) == RoPE(scaling=LongRoPE(SHORT, LONG, 2048, multiplier))
 
 
+class Other(Scaling):
+    pass
+
+
 @pytest.mark.parametrize(
     ('rope', 'reason'),
     [
         (RoPE(interleaved=True), 'neighbours'),
         (RoPE(dims=8), '8 of 16'),
         (RoPE(scaling=Yarn(4.0, 2048), share=0.5), 'Yarn of 0.5 of the pairs'),
-        (RoPE(scaling=DynamicYarn()), 'DynamicYarn'),
+        (RoPE(scaling=Other()), 'no scaling like Other'),
         (RoPE(scaling=ByParts(4.0, 2048, ramp='turns')), 'turns'),
         (RoPE(scaling=Yarn(4.0, 2048, ramp='turns')), 'turns'),
         (RoPE(base=1.0), 'base'),

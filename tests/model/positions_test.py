@@ -24,7 +24,6 @@ from tests.positions import cases
 
 ENCODINGS = cases.ENCODINGS | {
     'partly RoPE': RoPE(dims=4, interleaved=True),
-    'dynamic YaRN': RoPE(scaling=cases.SCALINGS['dynamic_yarn']),
     'LongRoPE': RoPE(scaling=cases.SCALINGS['longrope']),
     'half scale-invariant': Split(ScaleInvariant()),
     'half KERPLE': Split(Kerple()),

@@ -13,7 +13,6 @@ from nope.positions import (
     Alibi,
     ByParts,
     DynamicNTK,
-    DynamicYarn,
     ForgetGate,
     Kerple,
     Learned,
@@ -42,7 +41,6 @@ SCALINGS: dict[str, Scaling] = {
     'dynamic_ntk': DynamicNTK(2.0, TRAIN_LENGTH),
     'by_parts': ByParts(2.0, TRAIN_LENGTH),
     'yarn': Yarn(2.0, TRAIN_LENGTH),
-    'dynamic_yarn': DynamicYarn(train_length=TRAIN_LENGTH),
     'llama3': Llama3(2.0, TRAIN_LENGTH),
     'longrope': LongRoPE((1.0, 1.0, 1.1, 1.2), (1.0, 1.5, 2.0, 4.0), TRAIN_LENGTH, 1.1),
 }

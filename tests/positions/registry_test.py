@@ -16,7 +16,6 @@ from nope.positions import (
     Alibi,
     ByParts,
     DynamicNTK,
-    DynamicYarn,
     ForgetGate,
     Kerple,
     Learned,
@@ -136,7 +135,6 @@ def test_encodings(section: dict[str, Any], expected: Position) -> None:
         ({'kind': 'yarn', 'factor': 4.0, 'multiplier': None}, Yarn(4.0, 512)),
         ({'kind': 'yarn', 'factor': 4.0, 'multiplier': 2}, Yarn(4.0, 512, multiplier=2.0)),
         ({'kind': 'yarn', 'factor': 4.0, 'truncate': False}, Yarn(4.0, 512, truncate=False)),
-        ({'kind': 'dynamic_yarn'}, DynamicYarn(1.0, 512)),
         ({'kind': 'llama3', 'factor': 8.0}, Llama3(8.0, 512, 1.0, 4.0)),
         (
             {'kind': 'longrope', 'short': [1, 1.5], 'long': (2.0, 4)},

@@ -24,7 +24,7 @@ def turned(encoding: RoPE, x_BTNH: np.ndarray) -> np.ndarray:
 
 def factor(scaling: Scaling) -> np.float32:
     """What the rule multiplies queries and keys with."""
-    found = scaling.attention_factor(T)
+    found = scaling.attention_factor
     return np.float32(1.0 if found is None else found)
 
 

@@ -9,7 +9,7 @@ from nope.positions.scaling.linear import Linear
 from nope.positions.scaling.llama3 import Llama3
 from nope.positions.scaling.longrope import LongRoPE, longrope_multiplier
 from nope.positions.scaling.ntk import NTK, DynamicNTK
-from nope.positions.scaling.yarn import DynamicYarn, Yarn
+from nope.positions.scaling.yarn import Yarn
 
 SCALINGS: dict[str, type[Scaling]] = {
     'none': Unscaled,
@@ -18,7 +18,6 @@ SCALINGS: dict[str, type[Scaling]] = {
     'dynamic_ntk': DynamicNTK,
     'by_parts': ByParts,
     'yarn': Yarn,
-    'dynamic_yarn': DynamicYarn,
     'llama3': Llama3,
     'longrope': LongRoPE,
 }
@@ -28,7 +27,6 @@ __all__ = [
     'SCALINGS',
     'ByParts',
     'DynamicNTK',
-    'DynamicYarn',
     'Linear',
     'Llama3',
     'LongRoPE',

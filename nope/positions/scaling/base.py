@@ -41,7 +41,8 @@ class Scaling:
         """Angles per position, [R/2] float32, for a sequence of `length` tokens."""
         raise NotImplementedError
 
-    def attention_factor(self, length: int | jax.Array) -> float | jax.Array | None:
+    @property
+    def attention_factor(self) -> float | None:
         """Multiplier of queries and keys in the first `dims` dimensions; None for 1.
 
         It is part of the rotation and no law of lambda, which multiplies all dimensions alike.

@@ -67,12 +67,8 @@ class ByParts(Scaling):
         return dims * math.log(wavelength) / (2 * math.log(base))
 
     def inverse_frequencies(self, base: float, dims: int, length: int | jax.Array) -> jax.Array:
-        return jnp.asarray(self.blend(base, dims, self.factor), jnp.float32)
-
-    def blend(self, base: float, dims: int, factor: float | jax.Array) -> np.ndarray | jax.Array:
-        """The frequencies for a factor that may be an array."""
         theta, keep = exact(base, dims), self.keep(base, dims)
-        return theta * keep + theta * (1 - keep) / factor
+        return jnp.asarray(theta * keep + theta * (1 - keep) / self.factor, jnp.float32)
 
     def describe(self) -> str:
         return f', NTK by parts x{self.factor:g}'

@@ -59,7 +59,8 @@ class LongRoPE(Scaling):
         near, far = (jnp.asarray(theta / np.array(f), jnp.float32) for f in (self.short, self.long))
         return jnp.where(jnp.asarray(length, jnp.float32) > self.train_length, far, near)
 
-    def attention_factor(self, length: int | jax.Array) -> float:
+    @property
+    def attention_factor(self) -> float:
         if self.multiplier is not None:
             return self.multiplier
         assert self.factor is not None  # else `check` has refused it

@@ -40,9 +40,7 @@ MODELS = {
     'RoPE, none, a given law': dataclasses.replace(
         of_kinds(ENCODINGS['rope'], NoPE()), law=GivenLaw(LogFloor(3), 0.3, first=0)
     ),
-    'following the length': of_kinds(
-        ENCODINGS['dynamic YaRN'], ENCODINGS['LongRoPE'], RoPE(scaling=DynamicNTK(2.0, 8))
-    ),
+    'following the length': of_kinds(ENCODINGS['LongRoPE'], RoPE(scaling=DynamicNTK(2.0, 8))),
     'split': of_kinds(*(ENCODINGS[n] for n in ('half T5', 'half RoPE, window', 'none'))),
     'forget': tiny.model(pattern=(LayerKind(ForgetGate()), LayerKind(NoPE()))),
     'chunks': tiny.model(pattern=(LayerKind(RoPE(), chunk=5), LayerKind(NoPE()))),

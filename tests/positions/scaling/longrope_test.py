@@ -24,8 +24,8 @@ def test_the_attention_factor(name: str, expected: float) -> None:
     multiplier = longrope_multiplier(factor, train_length)
     assert multiplier == pytest.approx(expected, rel=1e-12)
     rule = LongRoPE((1.0, 1.0), (2.0, 2.0), train_length, factor=float(factor))
-    assert rule.attention_factor(1) == multiplier
-    assert dataclasses.replace(rule, multiplier=1.3).attention_factor(1) == 1.3
+    assert rule.attention_factor == multiplier
+    assert dataclasses.replace(rule, multiplier=1.3).attention_factor == 1.3
     encoding = RoPE(scaling=rule)
     x_BTNH = cases.normal(0, 1, 1, 1, 4)
     for length in (1, 2 * train_length):

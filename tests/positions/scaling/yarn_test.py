@@ -1,24 +1,15 @@
 from __future__ import annotations
 
-import functools
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nope.positions import DynamicYarn, RoPE, Unscaled, Yarn
+from nope.positions import RoPE, Yarn
 from tests import vectors
 from tests.positions import cases
 
 L = vectors.TRAIN_LENGTH
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def traced(scaling: DynamicYarn, length: jax.Array) -> tuple[jax.Array, jax.Array]:
-    frequencies = scaling.inverse_frequencies(vectors.BASE, vectors.DIMS, length)
-    return frequencies, jnp.asarray(scaling.attention_factor(length), jnp.float32)
 
 
 def logits_over_plain(scaling: Yarn, length: int) -> float:
@@ -53,7 +44,7 @@ def test_yarn(name: str, expected: dict[str, Any]) -> None:
     scaling = Yarn(float(name[1:]), L)
     found = scaling.inverse_frequencies(vectors.BASE, vectors.DIMS, 1)
     np.testing.assert_allclose(found, expected['inv_freq'], rtol=vectors.RTOL)
-    assert scaling.attention_factor(1) == pytest.approx(expected['mscale'], rel=1e-12)
+    assert scaling.attention_factor == pytest.approx(expected['mscale'], rel=1e-12)
     multiplier = logits_over_plain(scaling, L)
     assert multiplier == pytest.approx(expected['logit_multiplier'], rel=vectors.RTOL)
 
@@ -77,29 +68,4 @@ def test_a_ramp_that_ends_between_dimensions(expected: list[float]) -> None:
 
 def test_a_multiplier_takes_the_place_of_the_rule() -> None:
     assert logits_over_plain(Yarn(4.0, L, multiplier=1.5), L) == pytest.approx(2.25, rel=1e-6)
-    assert Yarn(0.5, L).attention_factor(1) == 1
-
-
-@pytest.mark.parametrize('times', [2, 4, 8, 16])
-def test_dynamic_yarn_has_the_factor_of_the_length(times: int) -> None:
-    """Also of one that is known to the program alone."""
-    expected = vectors.VECTORS['yarn'][f's{times}']
-    scaling = DynamicYarn(train_length=L)
-    found = scaling.inverse_frequencies(vectors.BASE, vectors.DIMS, times * L)
-    np.testing.assert_allclose(found, expected['inv_freq'], rtol=vectors.RTOL)
-    np.testing.assert_allclose(scaling.attention_factor(times * L), expected['mscale'], rtol=1e-6)
-    frequencies, factor = traced(scaling, jnp.float32(times * L))
-    np.testing.assert_allclose(frequencies, expected['inv_freq'], rtol=vectors.RTOL)
-    np.testing.assert_allclose(factor, expected['mscale'], rtol=vectors.RTOL)
-    multiplier = logits_over_plain(scaling, times * L)
-    assert multiplier == pytest.approx(expected['logit_multiplier'], rel=vectors.RTOL)
-
-
-def test_dynamic_yarn_is_plain_rope_up_to_the_training_length() -> None:
-    plain = Unscaled().inverse_frequencies(vectors.BASE, vectors.DIMS, 1)
-    for length in (1, 100, L):
-        frequencies, factor = traced(DynamicYarn(train_length=L), jnp.float32(length))
-        np.testing.assert_allclose(frequencies, plain, rtol=2e-7)
-        assert factor == 1
-    longer_window = DynamicYarn(factor=2.0, train_length=L)
-    assert traced(longer_window, jnp.float32(L // 2))[1] == 1 < traced(longer_window, L)[1]
+    assert Yarn(0.5, L).attention_factor == 1
