@@ -75,12 +75,6 @@ def names_in(root: pathlib.Path) -> list[str]:
     return sorted(found)
 
 
-def split_of_file(relative_path: str) -> str:
-    """The split of a file, by a hash of its relative path alone: a file that two Python
-    versions share falls into the same split in both."""
-    return split_of(relative_path.encode())
-
-
 def build(identity: dict[str, Any], cache: pathlib.Path) -> pathlib.Path:
     """The folder of the built data set under `cache`, built there on first use.
 
@@ -127,7 +121,7 @@ def _builder() -> Any:
         def _generate_examples(self, split: str) -> Iterator[tuple[str, dict[str, Any]]]:
             root = folder()
             for name in names_in(root):
-                if split_of_file(name) == split:
+                if split_of(name.encode()) == split:  # the same in every version of Python
                     yield name, {'path': name, 'text': (root / name).read_bytes()}
 
     return StdlibSources

@@ -35,8 +35,7 @@ def vocabulary(task: Task) -> tuple[str, ...]:
                 f'{task.name}: symbol {symbol!r} is no word of letters and digits; use the '
                 'tokenizer that it comes from'
             )
-    texts = map(_normal, task.alphabet)
-    pieces = dict.fromkeys(piece for text in texts for piece in _PIECE.findall(text))
+    pieces = dict.fromkeys(piece for text in task.alphabet for piece in _pieces(text))
     separators = [piece for piece in pieces if piece.strip() == SEP]
     others = [piece for piece in pieces if piece not in separators]
     return (PAD, BOS, EOS, *(separators or [SEP]), *others)
@@ -96,7 +95,7 @@ class WordTokenizer:
     def encode(self, text: str | bytes) -> np.ndarray:
         """Token ids, int32 [n], without BOS and EOS. ValueError for an unknown word."""
         text = text.decode() if isinstance(text, bytes) else text
-        pieces = _PIECE.findall(_normal(text))
+        pieces = _pieces(text)
         unknown = [piece for piece in pieces if piece not in self._ids]
         if unknown:
             raise ValueError(
@@ -111,6 +110,6 @@ class WordTokenizer:
         return ''.join(self.pieces[i] for i in known if i not in silent).strip()
 
 
-def _normal(text: str) -> str:
-    """Single blanks, and one in front."""
-    return ''.join(f' {word}' for word in text.split())
+def _pieces(text: str) -> list[str]:
+    """Those of a text with single blanks, and one in front."""
+    return _PIECE.findall(f' {" ".join(text.split())}')
