@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import errno
+import contextlib
 import functools
 import logging
+import os
 import pathlib
 import signal
 import sys
@@ -37,8 +38,6 @@ from nope.training.train import Interrupted
 FAR_ERRORS = (processes.MissingProcessError, processes.OtherProcessError)
 # Of reading a config and what it names, before any work.
 INPUT_ERRORS = (ValueError, OSError, ImportError, CheckpointError, *FAR_ERRORS)
-# Of storage or a network that fails for a moment: the same command may do.
-PASSING = {errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.ECONNRESET, errno.EHOSTUNREACH}
 
 log = logging.getLogger('experiments')
 
@@ -151,9 +150,9 @@ def run(
 def status_of(error: Exception) -> int:
     """The exit status where the input could not be read: BAD_INPUT ends a job for good, 1 lets a
     scheduler start it again."""
-    if isinstance(error, processes.MissingProcessError):
+    if isinstance(error, FAR_ERRORS):
         return 1
-    return 1 if isinstance(error, OSError) and error.errno in PASSING else BAD_INPUT
+    return 1 if isinstance(error, OSError) and error.errno in folders.PASSING else BAD_INPUT
 
 
 def check_processes(experiment: Experiment) -> None:
@@ -205,7 +204,8 @@ class StopRequest:
         del frame
         self._asked = True
         signal.signal(number, signal.SIG_DFL)
-        print('stopping at the next step; saving', file=sys.stderr)
+        with contextlib.suppress(OSError):  # of a signal, which may come amid another line
+            os.write(2, b'stopping at the next step; saving\n')
 
 
 def quiet_logging() -> None:

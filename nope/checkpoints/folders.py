@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import pathlib
 import shutil
@@ -17,6 +18,8 @@ from nope.runtime.files import read_object, write_json
 
 ELSEWHERE = 'checkpoints_in.json'
 
+# Of storage or a network that fails for a moment: the same command may do.
+PASSING = {errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.ECONNRESET, errno.EHOSTUNREACH}
 _TEMPORARY = '.orbax-checkpoint-tmp'
 
 
@@ -70,7 +73,8 @@ def settle(run: pathlib.Path, folder: pathlib.Path | str | None) -> epath.Path:
 
 def check_writable(place: str) -> None:
     """ValueError, naming compute.checkpoints, unless a file can be written in that folder or
-    bucket, and removed."""
+    bucket, and removed; OSError with an errno of PASSING where the storage only fails for a
+    moment."""
     probe = in_full(place) / f'.written-{uuid.uuid4().hex[:12]}'
     try:
         probe.parent.mkdir(parents=True, exist_ok=True)
@@ -78,9 +82,17 @@ def check_writable(place: str) -> None:
         probe.unlink()
     except Exception as error:  # of gcsfs, where there is one, or the system's
         needs = "; a bucket needs `pip install -e '.[gcs]'`" * isinstance(error, ImportError)
-        raise ValueError(
-            f'compute.checkpoints is {place!r}; nothing can be written there: {brief(error)}{needs}'
-        ) from error
+        why = f'compute.checkpoints is {place!r}; nothing can be written there: {brief(error)}'
+        if _passes(error):
+            raise OSError(errno.EIO, why) from error
+        raise ValueError(f'{why}{needs}') from error
+
+
+def _passes(error: Exception) -> bool:
+    """Whether storage, a network or a service of credentials may do again in a moment."""
+    if not isinstance(error, OSError):
+        return not isinstance(error, ImportError | ValueError | TypeError)
+    return error.errno in PASSING or str(getattr(error, 'code', '')).startswith('5')
 
 
 def mark(folder: epath.Path) -> tuple[int, int] | None:

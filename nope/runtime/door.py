@@ -5,6 +5,7 @@ Imports nothing heavy.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import sys
@@ -19,15 +20,32 @@ USUAL: Mapping[str, tuple[str, ...]] = {
 }
 
 
+class _Lasting(io.TextIOWrapper):
+    """A stream that stays open where nobody reads it any more: what is said is lost."""
+
+    def write(self, text: str) -> int:
+        with contextlib.suppress(OSError):
+            super().write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError):
+            super().flush()
+
+
 def enter() -> None:
     """Prepares this process and those that it starts; the first call of a program.
 
-    What cannot be said in the terminal's encoding is escaped. Settings of JAX that change results
-    are left out, with a line. Matplotlib draws into files, whatever a notebook asks for.
+    What cannot be said in the terminal's encoding is escaped. Nothing fails because the reader of
+    stderr has gone, as a lost connection leaves it. Settings of JAX that change results are left
+    out, with a line. Matplotlib draws into files, whatever a notebook asks for.
     """
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors='backslashreplace')
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors='backslashreplace')
+    if isinstance(sys.stderr, io.TextIOWrapper):
+        sys.stderr = _Lasting(
+            sys.stderr.buffer, sys.stderr.encoding, 'backslashreplace', line_buffering=True
+        )
     for name, usual in USUAL.items():
         value = os.environ.pop(name, '')
         if value.lower() not in usual:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pathlib
 
@@ -40,6 +41,39 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: pathlib.Path) -> None
     message = r"compute\.checkpoints is '.*/file/studies'; nothing can be written there: "
     with pytest.raises(ValueError, match=message):
         folders.check_writable(str(tmp_path / 'file' / 'studies'))
+
+
+class _Unavailable(OSError):
+    code = 503
+
+
+@pytest.mark.parametrize(
+    ('error', 'passes'),
+    [
+        (OSError(errno.ESTALE, 'stale'), True),
+        (_Unavailable('of a bucket'), True),
+        (RuntimeError('no credentials yet'), True),
+        (OSError('Forbidden'), False),
+        (PermissionError(errno.EACCES, 'denied'), False),
+        (ImportError('no gcsfs'), False),
+    ],
+)
+def test_storage_that_fails_for_a_moment_is_no_bad_input(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, error: Exception, passes: bool
+) -> None:
+    def fail(place: str) -> None:
+        raise error
+
+    class Place:
+        parent = property(fail)
+
+        def __truediv__(self, name: str) -> Place:
+            return self
+
+    monkeypatch.setattr(folders, 'in_full', lambda place: Place())
+    with pytest.raises(OSError if passes else ValueError, match='nothing can be written') as found:
+        folders.check_writable('gs://bucket')
+    assert getattr(found.value, 'errno', None) == (errno.EIO if passes else None)
 
 
 def test_another_folder_of_the_same_name_is_told_apart(tmp_path: pathlib.Path) -> None:

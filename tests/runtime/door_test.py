@@ -33,6 +33,39 @@ def test_what_a_terminal_has_no_character_for_is_escaped() -> None:
     assert said == 'caf\\xe9 \\ud800\n'
 
 
+@pytest.mark.parametrize(
+    ('code', 'status'),
+    [
+        (
+            'from nope.runtime import progress; sys.exit(3 + sum(progress.bar([1], mininterval=0)))',
+            4,
+        ),
+        (
+            'from nope.runtime import ending\n'
+            'def fail(): raise ending.Failure(5, "why")\n'
+            'sys.exit(ending.run(fail))',
+            5,
+        ),
+        (
+            'from experiments.command import StopRequest\n'
+            'import os, signal\n'
+            'asked = StopRequest()\n'
+            'os.kill(os.getpid(), signal.SIGTERM)\n'
+            'sys.exit(6 if asked.requested() else 0)',
+            6,
+        ),
+    ],
+)
+def test_a_command_goes_on_where_nobody_reads_its_errors(code: str, status: int) -> None:
+    """As a lost connection leaves it: neither its status nor a stop is lost."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    said = f'import sys; {ENTER}print("news", file=sys.stderr)\n{code}'
+    done = subprocess.run([sys.executable, '-c', said], cwd=ROOT, stderr=writer)
+    os.close(writer)
+    assert done.returncode == status
+
+
 def test_settings_that_change_results_are_left_out_and_named() -> None:
     code = (
         f'{ENTER}import jax; print(jax.numpy.arange(2.0).dtype, jax.random.bits(jax.random.key(0)))'
