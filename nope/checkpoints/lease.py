@@ -154,10 +154,18 @@ class Lease:
 
     def _wait_for_others(self) -> float:
         """When it was looked for whoever holds the lease, and nobody did."""
-        told = False
+        told, answered = False, _now()
         while True:
             now = _now()
-            seen = self._read()
+            try:
+                seen = self._read()
+            except OSError:  # of storage, which may answer at the next look
+                if now - answered > self._silence:
+                    raise
+                log.warning('%s could not be read', self._path, exc_info=True)
+                time.sleep(min(self._beat, self._silence) / 4)
+                continue
+            answered = now
             if seen is None or _is_gone(seen):
                 return now
             if self._silent_for(seen, now) > self._silence:

@@ -22,9 +22,10 @@ from typing import Any, BinaryIO
 
 log = logging.getLogger(__name__)
 
-# Options of mounts by which locks are the machine's own: Lustre's, then NFS's.
+# Kinds of mounts, and options of others, Lustre's and NFS's, by which locks are the machine's own.
 MOUNTS = pathlib.Path('/proc/self/mountinfo')
 OPEN_FILES = 4096
+LOCAL_KINDS = ('fuse', 'fuseblk', 'beegfs', 'gpfs', 'virtiofs', '9p')
 LOCAL_LOCKS = frozenset({'localflock', 'nolock', 'local_lock=flock', 'local_lock=all'})
 
 RECODED_BYTES = 64 << 20  # of a text that is not UTF-8, which is held in memory
@@ -311,13 +312,13 @@ def parse_row(line: bytes) -> dict[str, Any]:
 
 def _lock_is_local(descriptor: int) -> bool:
     """True where a lock on a shared file system may hold on this machine alone: FUSE (mounted
-    buckets), and Lustre and NFS with such mount options, lock in the local kernel. If Linux does
-    not say what is mounted, True for all but disks of this machine."""
+    buckets) and other kinds by default, Lustre and NFS with such mount options. If Linux does not
+    say what is mounted, True for all but disks of this machine."""
     device = os.fstat(descriptor).st_dev
     if not MOUNTS.exists():
         return not _is_own_disk(device)
     kind, options = _mount(MOUNTS.read_text(), f'{os.major(device)}:{os.minor(device)}')
-    return kind.partition('.')[0] in ('fuse', 'fuseblk') or not LOCAL_LOCKS.isdisjoint(options)
+    return kind.partition('.')[0] in LOCAL_KINDS or not LOCAL_LOCKS.isdisjoint(options)
 
 
 @functools.cache

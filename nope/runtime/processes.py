@@ -280,16 +280,18 @@ class StopTogether:
     def __init__(self, asked: Callable[[], bool]) -> None:
         self._asked = asked
         self._calls = 0
+        self._last: str | None = None  # the call at which all stop
         self._key = f'nope/stop/{next(_serial)}'
 
     def __call__(self) -> bool:
         if count() == 1:
             return self._asked()
         self._calls += 1
-        last = noted(self._key)
-        if last is None and self._asked():
-            last = note(self._key, str(self._calls + 2))
-        return last is not None and self._calls >= int(last)
+        # Once seen it stays: a look that fails later would leave this process behind.
+        self._last = self._last or noted(self._key)
+        if self._last is None and self._asked():
+            self._last = note(self._key, str(self._calls + 2))
+        return self._last is not None and self._calls >= int(self._last)
 
 
 def note(key: str, text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
@@ -39,6 +40,25 @@ def test_it_is_there_as_long_as_it_is_held(tmp_path: pathlib.Path) -> None:
         assert json.loads(path.read_text())['beats'] > first['beats'] == 0
         assert first['pid'] == os.getpid()
     assert not path.exists()
+
+
+def test_storage_that_answers_at_the_next_look_ends_no_wait(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures = [OSError(errno.ESTALE, 'stale')]
+    read = Lease._read
+
+    def flaky(self: Lease) -> dict | None:
+        if failures:
+            raise failures.pop()
+        return read(self)
+
+    monkeypatch.setattr(Lease, '_read', flaky)
+    with Lease(tmp_path / 'owner.json', **QUICK) as held:
+        held.check()
+    failures.extend(OSError(errno.EIO, 'gone') for _ in range(1000))
+    with pytest.raises(OSError, match='gone'), Lease(tmp_path / 'owner.json', **QUICK):
+        pass
 
 
 def test_whoever_comes_second_waits_for_the_end_of_the_first(
