@@ -82,6 +82,10 @@ class Bench:
         a run with validation, else the last."""
         return self._variables(spec, step)
 
+    def release(self) -> None:
+        """Lets go of the models in memory, which a training would find full of them."""
+        Bench._variables.cache_clear()
+
     @functools.lru_cache(maxsize=2)  # noqa: B019 (a bench lives as long as the process)
     def _variables(self, spec: Source, step: int | None) -> Variables:
         if isinstance(spec, CheckpointSpec):

@@ -105,6 +105,7 @@ def make(bench: Bench, spec: RunSpec, folder: pathlib.Path, check_alone: Callabl
         processes.from_first(lambda: name_base_model(folder, base))
     processes.from_first(lambda: write_words(spec, folder))
     with only_writer(checkpoints, shared=elsewhere is not None) as check_bucket:
+        processes.from_first(lambda: None)  # the others wait here, where no watch counts
 
         def check() -> None:
             check_alone()
@@ -114,6 +115,8 @@ def make(bench: Bench, spec: RunSpec, folder: pathlib.Path, check_alone: Callabl
             check()
             return bench.should_stop()
 
+        if spec.init is None:
+            bench.release()
         began = time.monotonic()
         train(
             spec.model,

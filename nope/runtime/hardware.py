@@ -41,6 +41,7 @@ SHEET = 'of dense bfloat16 products'  # a sheet's `flops`
 # By a part of `device_kind`; of two that fit, the first.
 DEVICES = {
     'H200': Device(989e12, 141e9, 4.8e12, 450e9, 67e12),
+    'GH200': Device(989e12, 96e9, 4.0e12, 450e9, 67e12),
     'H100 PCIe': Device(756e12, 80e9, 2.0e12, 300e9, 51e12),
     'H100 NVL': Device(835e12, 94e9, 3.9e12, 300e9, 60e12),
     'H100': Device(989e12, 80e9, 3.35e12, 450e9, 67e12),
@@ -119,7 +120,8 @@ def known(kind: str) -> Device | None:
     there is none, as for what shares the name of a faster one."""
     if _SLOWER.search(kind):
         return None
-    return next((sheet for name, sheet in DEVICES.items() if name.lower() in kind.lower()), None)
+    names = (name for name in DEVICES if re.search(rf'\b{name}(?!\d)', kind, re.IGNORECASE))
+    return DEVICES.get(next(names, ''))
 
 
 def memory_of(device: jax.Device) -> float:

@@ -12,6 +12,7 @@ from nope.runtime import hardware, memory
     ('device_kind', 'peak'),
     [
         ('NVIDIA H200', 989e12),
+        ('NVIDIA GH200 480GB', 989e12),
         ('NVIDIA GeForce RTX 4090', 165e12),
         ('NVIDIA A100-SXM4-80GB', 312e12),
         ('TPU v4', 275e12),
@@ -47,6 +48,7 @@ def test_memory_is_what_the_runtime_says_or_the_data_sheet_or_a_part_of_the_host
         return types.SimpleNamespace(device_kind=kind, memory_stats=lambda: stats)
 
     assert hardware.memory_of(device('NVIDIA H200', {'bytes_limit': 100})) == 100
+    assert hardware.known('NVIDIA RTX A1000') is None
     assert hardware.memory_of(device('TPU v4', None)) == 0.9 * 32 * 2**30
     host = hardware.memory_of(device('cpu', None))
     assert host * jax.local_device_count() == memory.of_host()
