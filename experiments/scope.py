@@ -99,10 +99,11 @@ class Scope:
         """Multiples of L, or shares of `target` tokens where that is given."""
         target = section.optional('target')
         if target is None:
-            field = section.path('times')
-            return tuple(self.times(t, train_length, field) for t in section['times'])
+            field, times = section.path('times'), section.several('times', 'multiples of L')
+            return tuple(self.times(t, train_length, field) for t in times)
         section.at_least('target', 1)
-        return tuple(self.share(target, s, section.path('shares')) for s in section['shares'])
+        shares = section.several('shares', 'shares of target')
+        return tuple(self.share(target, s, section.path('shares')) for s in shares)
 
     def lengths_field(self, section: Section) -> str:
         """Path of the field that `training_lengths` follow."""

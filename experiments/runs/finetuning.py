@@ -66,7 +66,7 @@ def from_entry(
         data=tasks.later_data(scope, entry, init, train.block),
         train=train,
         seed=scope.seed,
-        data_seed=section['data_seed'] + scope.seed,
+        data_seed=section.at_least('data_seed', 0) + scope.seed,
         train_length=init.train_length,
         init=init,
         typed=tasks.later_typed(scope, entry, init, section),

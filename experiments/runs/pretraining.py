@@ -63,7 +63,7 @@ def from_entry(scope: Scope, entry: Section) -> RunSpec:
         data=config,
         train=train,
         seed=scope.seed,
-        data_seed=section['data_seed'] + scope.seed,
+        data_seed=section.at_least('data_seed', 0) + scope.seed,
         train_length=length,
         lam_start=None if law is None else law.coefficient,
         earlier=earlier,

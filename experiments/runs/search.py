@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections.abc import Callable
 
-from experiments.config import Section
+from experiments.config import Section, is_number
 from experiments.models import coefficient, same_scaled_heads
 from experiments.runs import tasks
 from experiments.runs.laws import trained_with
@@ -55,7 +55,7 @@ def from_entry(
         OptimizerConfig,
         trains='lam',
         decay_steps=steps,
-        warmup_steps=steps // 10 if warmup is None else warmup,
+        warmup_steps=steps // 10 if warmup is None else section.at_least('warmup_steps', 0),
         bound=bound,
         entropy_length=_entropy_length(scope, section, lengths, weights),
     )
@@ -66,7 +66,7 @@ def from_entry(
         data=tasks.later_data(scope, entry, init, train.block),
         train=train,
         seed=scope.seed,
-        data_seed=section['data_seed'] + scope.seed,
+        data_seed=section.at_least('data_seed', 0) + scope.seed,
         train_length=init.train_length,
         init=init,
         typed=tasks.later_typed(scope, entry, init, section),
@@ -142,12 +142,11 @@ def _bound(section: Section, law: lam.Law, trained: lam.Law | None) -> float | N
     if typed is None:
         alone = law.numbers == 1
         return law.neutral if alone and isinstance(law.neutral, float) else None
-    bound = float(section['bound'])
-    if bound == -math.inf:
+    if typed == -math.inf:
         return None
-    if not math.isfinite(bound):
+    if not is_number(typed) or not math.isfinite(typed):
         raise section.error('bound', 'accepted: a finite number, or -inf for none')
-    return bound
+    return float(typed)
 
 
 def _start(

@@ -97,7 +97,9 @@ class OptimizerConfig:
             raise FieldError('weight_decay', self.weight_decay, 'it must be finite, 0 or more')
         if self.spike is not None and not 0 < self.spike < math.inf:
             raise FieldError('spike', self.spike, 'it must be finite and above 0, or None')
-        if not 0 <= self.warmup_steps < max(self.decay_steps, 1):
+        if self.decay_steps < 1:
+            raise FieldError('decay_steps', self.decay_steps, 'accepted: 1 or more')
+        if not 0 <= self.warmup_steps < self.decay_steps:
             raise FieldError(
                 'warmup_steps',
                 self.warmup_steps,

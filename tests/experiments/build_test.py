@@ -591,6 +591,16 @@ def test_bound_above_the_start_is_refused():
         build(config)
 
 
+@pytest.mark.parametrize(('field', 'value'), [
+    ('bound', 'low'), ('times', ()), ('warmup_steps', 'many'), ('data_seed', -1),
+])  # fmt: skip
+def test_a_value_of_another_kind_is_named_by_its_field(field: str, value: Any):
+    config = config_of('fig3')
+    config.runs['headscale_2x'].search = {'start': 1.2, 'start_from': None, field: value}
+    with pytest.raises(ValueError, match=rf'^runs\.headscale_2x\.search\.{field} is '):
+        build(config)
+
+
 def test_bound_above_a_whole_grid_of_starts_is_refused():
     config = config_of('fig4')
     config.search.bound = config.grid.high

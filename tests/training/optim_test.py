@@ -315,6 +315,7 @@ def test_the_search_of_lambda_costs_two_thirds_of_a_step() -> None:
         ({'decayed': 'some'}, r"decayed is 'some'"),
         ({'learning_rate': 0.0}, 'learning_rate is 0.0; it must be finite and above 0'),
         ({'learning_rate': float('nan')}, 'learning_rate is nan'),
+        ({'warmup_steps': 0, 'decay_steps': 0}, 'decay_steps is 0; accepted: 1 or more'),
         ({'warmup_steps': 5, 'decay_steps': 5}, 'warmup_steps is 5; accepted: 0 to 4'),
         ({'warmup_steps': -1}, 'warmup_steps is -1'),
         ({'clip': 0.0}, 'clip is 0.0'),

@@ -46,10 +46,11 @@ for path in "${needed[@]}"; do
 done
 
 workdir=${WORKDIR:-work/large}
-export XLA_PYTHON_CLIENT_PREALLOCATE=false
-export JAX_COMPILATION_CACHE_DIR=${JAX_COMPILATION_CACHE_DIR:-$PWD/$workdir/programs}
 mkdir -p "$workdir"
+export XLA_PYTHON_CLIENT_PREALLOCATE=false
+export JAX_COMPILATION_CACHE_DIR=${JAX_COMPILATION_CACHE_DIR:-$(cd "$workdir" && pwd)/programs}
 commands=()
+trap 'kill ${commands[@]+"${commands[@]}"}' TERM INT
 for figure in "${figures[@]}"; do
     # TERM, upon which a command saves its training and ends.
     timeout --kill-after=30 "${MINUTES:-9}m" "${PYTHON:-python}" -m experiments.run "$figure" \
