@@ -594,7 +594,7 @@ def test_bound_above_the_start_is_refused():
 @pytest.mark.parametrize(('field', 'value'), [
     ('bound', 'low'), ('times', ()), ('warmup_steps', 'many'), ('data_seed', -1),
 ])  # fmt: skip
-def test_a_value_of_another_kind_is_named_by_its_field(field: str, value: Any):
+def test_a_value_of_another_kind_is_named_by_its_field(field: str, value: object):
     config = config_of('fig3')
     config.runs['headscale_2x'].search = {'start': 1.2, 'start_from': None, field: value}
     with pytest.raises(ValueError, match=rf'^runs\.headscale_2x\.search\.{field} is '):

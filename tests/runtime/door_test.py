@@ -36,10 +36,7 @@ def test_what_a_terminal_has_no_character_for_is_escaped() -> None:
 @pytest.mark.parametrize(
     ('code', 'status'),
     [
-        (
-            'from nope.runtime import progress; sys.exit(3 + sum(progress.bar([1], mininterval=0)))',
-            4,
-        ),
+        ('from nope.runtime.progress import bar; sys.exit(3 + sum(bar([1], mininterval=0)))', 4),
         (
             'from nope.runtime import ending\n'
             'def fail(): raise ending.Failure(5, "why")\n'
