@@ -45,11 +45,8 @@ STOPPED = 'stopped; the same command goes on from here'
 def parser() -> argparse.ArgumentParser:
     forms = {command.form: command.what for command in commands().values()}
     wide = max(map(len, forms))
-    made = argparse.ArgumentParser(
-        prog='nope evaluate',
-        description=__doc__ + '\n'.join(f'  {form:{wide}}  {what}' for form, what in forms.items()),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    listed = '\n'.join(f'  {form:{wide}}  {what}' for form, what in forms.items())
+    made = flags.parser('evaluate', __doc__ + listed)
     flags.add_model(made)
     made.add_argument('--eval', required=True, help='names, with commas; some need NAME:PATH')
     made.add_argument('--lengths', required=True, help='tokens, with commas')

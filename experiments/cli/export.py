@@ -33,11 +33,7 @@ from nope.sharding import MeshConfig, make_mesh
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        prog='nope export',
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = flags.parser('export', __doc__)
     parser.add_argument('run', type=paths.path, help='a folder of WORKDIR/runs')
     parser.add_argument('out', type=paths.path, help='the directory to write')
     parser.add_argument('--lam', choices=LAM_WAYS, default='fold', help='where lambda goes')

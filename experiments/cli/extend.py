@@ -20,6 +20,7 @@ import argparse
 import runpy
 import sys
 
+from experiments.cli import flags
 from experiments.config_files import ROOT, place
 
 LAWS = ('constant', 'log_length')  # those of the config
@@ -44,12 +45,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog='nope extend',
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = flags.parser('extend', __doc__, allow_abbrev=False)
     parser.add_argument('checkpoint', type=_checkpoint, metavar='hf:DIR')
     parser.add_argument(
         '--length', type=int, required=True, help='tokens to read, beyond its training length'

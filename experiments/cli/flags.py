@@ -9,10 +9,21 @@ import pathlib
 import sys
 import tempfile
 from collections.abc import Iterator
+from typing import Any
 
 from nope.runtime import paths
 
 INTERRUPTED = 130  # as a shell tells it
+
+
+def parser(command: str, about: str | None, **options: Any) -> argparse.ArgumentParser:
+    """The parser of `nope COMMAND`, whose help is `about` as it is written."""
+    return argparse.ArgumentParser(
+        prog=f'nope {command}',
+        description=about,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        **options,
+    )
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:

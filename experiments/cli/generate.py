@@ -53,11 +53,7 @@ EARLY_STOPPING: dict[str, bool | str] = {'false': False, 'true': True, 'never': 
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        prog='nope generate',
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = flags.parser('generate', __doc__)
     flags.add_model(parser)
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument('--prompt', action='append', help='a text; again for another')

@@ -49,11 +49,7 @@ from nope.sharding import MeshConfig, make_mesh
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        prog='nope harness',
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = flags.parser('harness', __doc__)
     flags.add_model(parser)
     parser.add_argument('--tasks', help='names, with commas; default: the seven')
     parser.add_argument('--include', type=paths.path, help='folder of task YAML files')

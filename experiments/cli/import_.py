@@ -32,11 +32,7 @@ from nope.sharding import MeshConfig, make_mesh
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        prog='nope import',
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = flags.parser('import', __doc__)
     parser.add_argument('directory', type=paths.path, help='config.json and safetensors')
     parser.add_argument('--out', type=paths.path, help='folder for the Orbax checkpoint')
     parser.add_argument(

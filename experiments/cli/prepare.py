@@ -48,11 +48,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog='nope prepare',
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = flags.parser('prepare', __doc__)
     corpus.add_flags(parser)
     parser.add_argument(
         '--tokenizer',
