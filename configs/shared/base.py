@@ -39,8 +39,8 @@ def experiment(name: str, size: str) -> ConfigDict:
             'model': models.at(size),
             'data': data.at(size),
             'train': _train(size),
-            'search': _search(size),
-            'finetune': _finetune(size),
+            'search': _search(),
+            'finetune': _finetune(),
             'evaluation': _evaluation(size),
             'grid': _grid(size),
             'compute': _compute(size),
@@ -53,96 +53,46 @@ def experiment(name: str, size: str) -> ConfigDict:
     )
 
 
+# Tokens of a sequence, steps, learning rate and steps of its warmup.
+_PRE_TRAINING = {
+    'quick': (64, 2400, 3e-3, 100),
+    'small': (128, 2800, 2e-3, 100),
+    'medium': (256, 3000, 1.5e-3, 100),
+    'large': (512, 8000, 1e-3, 200),
+    'paper': (2048, 50_000, 3.5e-4, 2000),
+}
+
+
 def _train(size: str) -> dict:
     """Pre-training. At paper size TinyLlama's recipe with the NoPE learning rate; the cosine
     ends at step 1,430,512, so the 50,000-step model is not annealed."""
-    common = {
-        'b1': 0.9,
-        'b2': 0.95,
-        'epsilon': 1e-8,
+    paper = size == 'paper'
+    length, steps, learning_rate, warmup_steps = _PRE_TRAINING[size]
+    return _adam() | {
+        'length': length,
+        'batch_size': 1024 if paper else 32,
+        'steps': steps,
+        'learning_rate': learning_rate,
+        'warmup_steps': warmup_steps,
+        'schedule': 'cosine' if paper else 'linear_tail',
+        'decay_steps': 1_430_512 if paper else placeholder(int),
+        'end_share': 0.1 if paper else 0.0,
         'weight_decay': 0.1,
         'decayed': 'all',
-        'clip': 1.0,
-        'on_bad': 'stop',
-        'spike': placeholder(float),
-        'tail_share': 0.25,
         'entropy_penalty': 0.0,  # of heads without position
         'random_positions': placeholder(float),  # below so many times L; None: 0, 1, 2 and so on
         'data_seed': 3407,
         'keep': (0.2,),  # shares of the steps whose checkpoint stays: fig7 measures there
     }
-    small_scale = {'schedule': 'linear_tail', 'decay_steps': placeholder(int), 'end_share': 0.0}
-    return (
-        common
-        | {
-            'quick': small_scale
-            | {
-                'length': 64,
-                'batch_size': 32,
-                'steps': 2400,
-                'learning_rate': 3e-3,
-                'warmup_steps': 100,
-            },
-            'small': small_scale
-            | {
-                'length': 128,
-                'batch_size': 32,
-                'steps': 2800,
-                'learning_rate': 2e-3,
-                'warmup_steps': 100,
-            },
-            'medium': small_scale
-            | {
-                'length': 256,
-                'batch_size': 32,
-                'steps': 3000,
-                'learning_rate': 1.5e-3,
-                'warmup_steps': 100,
-            },
-            'large': small_scale
-            | {
-                'length': 512,
-                'batch_size': 32,
-                'steps': 8000,
-                'learning_rate': 1e-3,
-                'warmup_steps': 200,
-            },
-            'paper': {
-                'length': 2048,
-                'batch_size': 1024,
-                'steps': 50_000,
-                'learning_rate': 3.5e-4,
-                'warmup_steps': 2000,
-                'schedule': 'cosine',
-                'decay_steps': 1_430_512,
-                'end_share': 0.1,
-            },
-        }[size]
-    )
 
 
-def _search(size: str) -> dict:
+def _search() -> dict:
     """The search of lambda: 200 steps of 8 sequences, cosine to a tenth."""
-    del size
-    return {
+    return _later() | {
         'law': 'constant',
         'objective': 'loss',  # or 'entropy': that of each head at L, without labels
-        'times': (2.0,),
-        'target': placeholder(int),  # tokens; `shares` of it take the place of `times`
-        'shares': (1.0,),
-        'batch_size': 8,
-        'steps': 200,
         'learning_rate': 0.1,
-        'schedule': 'cosine',
         'warmup_steps': placeholder(int),  # None: a tenth of the steps
-        'end_share': 0.1,
-        'tail_share': 0.25,
-        'b1': 0.9,
-        'b2': 0.95,
-        'epsilon': 1e-8,
-        'clip': 1.0,
-        'on_bad': 'stop',
-        'spike': placeholder(float),
         'bound': placeholder(float),  # of the coefficients; None: the law's neutral one
         'straight_through': False,
         'tied': False,  # one coefficient for all heads
@@ -153,31 +103,41 @@ def _search(size: str) -> dict:
     }
 
 
-def _finetune(size: str) -> dict:
+def _finetune() -> dict:
     """Fine-tuning of all parameters at a longer length, as the paper's baselines are: 200 steps
     ("fair") of 8 sequences, cosine to a tenth."""
-    del size
-    return {
+    return _later() | {
         'trains': placeholder(str),  # 'position': the learned positions alone; None: all parameters
+        'learning_rate': 1e-4,
+        'warmup_share': 0.1,
+        'weight_decay': 0.0,
+        'decayed': 'all',
+        'data_seed': 42,
+    }
+
+
+def _later() -> dict:
+    """What a search and fine-tuning share."""
+    return _adam() | {
         'times': (2.0,),
-        'target': placeholder(int),
+        'target': placeholder(int),  # tokens; `shares` of it take the place of `times`
         'shares': (1.0,),
         'batch_size': 8,
         'steps': 200,
-        'learning_rate': 1e-4,
         'schedule': 'cosine',
-        'warmup_share': 0.1,
         'end_share': 0.1,
-        'tail_share': 0.25,
+    }
+
+
+def _adam() -> dict:
+    return {
         'b1': 0.9,
         'b2': 0.95,
         'epsilon': 1e-8,
-        'weight_decay': 0.0,
-        'decayed': 'all',
         'clip': 1.0,
         'on_bad': 'stop',
         'spike': placeholder(float),
-        'data_seed': 42,
+        'tail_share': 0.25,
     }
 
 
