@@ -110,7 +110,7 @@ def check_unpadded(data: RunData, model: ModelConfig, field: str) -> None:
 
 
 def follower(model: ModelConfig) -> str:
-    """What follows the length of a row in a model that does, in words."""
+    """The part of a model that follows the length of a row, in words."""
     if model.lam.follows_length:
         return f'lambda of the law {type(model.lam).__name__}'
     return f'positions of the kind {model.describe_position()}'
