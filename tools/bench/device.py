@@ -214,9 +214,8 @@ def _each(option: str, values: Sequence[str]) -> list[str]:
     return [word for value in values for word in (option, value)]
 
 
-def run(command: Command, out: pathlib.Path, limit: float) -> tuple[str, str]:
+def run(command: Command, limit: float) -> tuple[str, str]:
     """(what it printed, 'ended', 'failed' with its status or 'killed' after `limit` seconds)."""
-    words = [word.replace('{out}', str(out)) for word in command.arguments]
     environment = os.environ | {
         'PYTHONUNBUFFERED': '1',
         'PYTHONPATH': os.pathsep.join([str(ROOT), os.environ.get('PYTHONPATH', '')]),
@@ -225,8 +224,8 @@ def run(command: Command, out: pathlib.Path, limit: float) -> tuple[str, str]:
     }
     with tempfile.TemporaryFile('w+', errors='replace') as file:
         process = subprocess.Popen(
-            [*command.under, sys.executable, *words], cwd=ROOT, env=environment, stdout=file,
-            stderr=subprocess.STDOUT, start_new_session=True,
+            [*command.under, sys.executable, *command.arguments], cwd=ROOT, env=environment,
+            stdout=file, stderr=subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip
         try:
             status = process.wait(limit)
@@ -264,7 +263,7 @@ def run_stage(
             rows.append(Outcome(command.name, f'{ABSENT} {command.under[0]}', 0.0, ''))
             continue
         print(f'{command.name} ...', flush=True)
-        printed, how = run(command, out, min(command.seconds, left))
+        printed, how = run(command, min(command.seconds, left))
         with (out / f'{stage}.log').open('a') as log:
             log.write(f'==== {command.name}: {how}\n{printed}\n')
         with (out / f'{stage}.jsonl').open('a') as lines:
