@@ -59,6 +59,7 @@ DRAWING: tuple[frozenset[str], ...] = (
     frozenset({'base'}),
     frozenset({'resampled', 'seeds'}),
     frozenset({'kinds'}),
+    frozenset({'by_kind'}),
 )
 
 # Whatever sits at or below the first name never imports what sits at or below the second ones.

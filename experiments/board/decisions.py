@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 
 from experiments import config_files
 from experiments.board.summaries import Summary
-from experiments.figures.claims import by_kind
+from experiments.figures import by_kind
 from experiments.figures.claims.catalogue import CLAIMS
 from experiments.figures.claims.claim import Claim
 from experiments.figures.claims.headline import Numbers, line

@@ -10,8 +10,9 @@ from typing import Any
 from experiments import config_files
 from experiments.board.decisions import DISAGREE, Decision, Missing, Standing
 from experiments.board.words import worded
+from experiments.figures import by_kind
 from experiments.figures.base import csv_text
-from experiments.figures.claims import by_kind, keys, verdict
+from experiments.figures.claims import keys, verdict
 from experiments.figures.claims.catalogue import SOURCES
 from experiments.figures.claims.decide import Rule
 from experiments.figures.claims.headline import Number

@@ -12,7 +12,7 @@ import numpy as np
 
 from experiments.board import page, words
 from experiments.board.decisions import Decision, Standing, rank
-from experiments.figures.claims import by_kind
+from experiments.figures import by_kind
 from experiments.figures.claims.claim import Claim
 from experiments.figures.claims.headline import Number
 from experiments.figures.look import mpl, style

@@ -34,6 +34,7 @@ class LengthCurvesFigure(Figure[Groups]):
 
     OPTIONS, NEEDED = ('curves', 'roles'), ('curves',)
     SHARED = ('train_length',)
+    RULES = (*claims.RULES, *claims.TUNING_RULES, *laws.RULES, *code_models.RULES)
     RESAMPLED = True
 
     def needs(self, name: str, options: Mapping[str, Any]) -> dict[str, str]:

@@ -13,8 +13,8 @@ import pytest
 from experiments import board, config_files
 from experiments.board import Finding, Summary, decisions, page, results, words
 from experiments.board.summaries import of_work
-from experiments.figures import resampled, seeds
-from experiments.figures.claims import ablations, by_kind, factors
+from experiments.figures import by_kind, resampled, seeds
+from experiments.figures.claims import ablations, factors
 from experiments.figures.claims.catalogue import CLAIMS
 from experiments.figures.claims.headline import Number
 

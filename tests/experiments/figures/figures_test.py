@@ -14,7 +14,6 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
 from experiments.figures import KINDS, Decided, FigureInput, FigureOutput, draw, write
-from experiments.figures.claims import by_kind
 from experiments.figures.look import style
 from nope.runtime.amounts import amount
 from tests.experiments.figures import synthetic
@@ -72,13 +71,6 @@ def without(records, measure):
 
 def test_every_kind_is_tested():
     assert set(KINDS) == set(INPUTS)
-
-
-@pytest.mark.parametrize('kind', KINDS)
-def test_the_board_knows_the_rules_of_every_kind(kind):
-    """Length curves choose theirs by the roles."""
-    own = tuple(KINDS[kind].RULES)
-    assert own == by_kind.RULES.get(kind, ()) or kind == 'length_curves'
 
 
 @pytest.mark.parametrize(
