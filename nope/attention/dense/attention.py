@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 
 from nope.attention.api import check
 from nope.attention.bias import Bias
@@ -23,6 +24,9 @@ class _Weights(NamedTuple):
     own_key: bool
     causal: bool
 
+
+# Of a block, whose weights stay in the cache of a core. Each block is a part of the program.
+QUERIES, BLOCKS = 128, 16
 
 WEIGHTS: Mapping[str, _Weights] = {
     'entmax': _Weights(entmax, own_key=True, causal=False),
@@ -50,7 +54,8 @@ def dense_attention(
     max_logit: bool = False,
     dropout: Dropout | None = None,
 ) -> AttentionOutput:
-    """Attention by entmax-1.5 or stick-breaking weights, which hold [B, N, T, S] float32 numbers.
+    """Attention by entmax-1.5 or stick-breaking weights, float32: those of a block of queries at a
+    time, and for gradients of all.
 
     Arguments as `nope.attention.attention`, logits too: there is no scale here. `weights` is a name
     of `WEIGHTS`: 'entmax' (sparse, sums to 1) or 'stick_breaking' (sums to at most 1; a query sees
@@ -69,16 +74,37 @@ def dense_attention(
         raise ValueError(f'weights={weights!r} is unknown; accepted: {accepted}')
     check_order(weights, mask)
     kind = WEIGHTS[weights]
-    return attend_by_rule(
-        kind.rule,
-        q_BTNH,
-        k_BSKH,
-        v_BSKH,
-        mask=mask,
-        bias=bias,
-        key_bias_BNS=key_bias_BNS,
-        entropy=entropy,
-        max_logit=max_logit,
-        own_key=kind.own_key,
-        dropout=dropout,
+    T, S = q_BTNH.shape[1], k_BSKH.shape[1]
+
+    def attend(queries: slice, keys: slice, mask: Mask) -> AttentionOutput:
+        return attend_by_rule(
+            kind.rule,
+            q_BTNH[:, queries],
+            k_BSKH[:, keys],
+            v_BSKH[:, keys],
+            mask=mask,
+            bias=bias,
+            key_bias_BNS=None if key_bias_BNS is None else key_bias_BNS[..., keys],
+            entropy=entropy,
+            max_logit=max_logit,
+            own_key=kind.own_key,
+            dropout=dropout,
+        )
+
+    size = max(QUERIES, -(-T // BLOCKS))
+    if size >= T or mask.offset is not None or dropout is not None:
+        return attend(slice(T), slice(S), mask)
+    parts = []
+    for first in range(0, T, size):
+        queries, keys = slice(first, first + size), slice(first + size if mask.causal else S)
+        ids_BT, ids_BS = (
+            None if ids is None else ids[:, part]
+            for ids, part in ((mask.q_segments_BT, queries), (mask.kv_segments_BS, keys))
+        )
+        part = Mask(mask.causal, ids_BT, ids_BS, mask.window, first)
+        parts.append(attend(queries, keys, part))
+    out, *rows = (None if x[0] is None else x for x in zip(*parts, strict=True))
+    return AttentionOutput(
+        jnp.concatenate(out, axis=1),
+        *(None if row is None else jnp.concatenate(row, axis=2) for row in rows),
     )

@@ -14,7 +14,7 @@ import pytest
 from nope.attention import AttentionOutput, Mask
 from nope.attention.bias import as_array
 from nope.attention.cases import Inputs, Trial, make_inputs
-from nope.attention.dense import WEIGHTS, dense_attention
+from nope.attention.dense import WEIGHTS, attention, dense_attention
 from tests.attention.cases import TEST_CASES
 from tests.attention.contract import TOLERANCE, assert_close, value_and_gradients
 from tests.attention.dense.entmax_test import by_bisection
@@ -146,6 +146,24 @@ def test_cached_queries_are_rows_of_the_whole(weights: str) -> None:
         assert_close(part.out, whole.out[:, first : first + 3], TOLERANCE['float32'])
         assert_close(part.entropy, whole.entropy[..., first : first + 3], 2e-6)
     assert run._cache_size() == programs + 1
+
+
+@each_rule
+@pytest.mark.parametrize('causal', [True, False])
+def test_blocks_of_queries_are_the_whole(
+    weights: str, causal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In values and gradients, also where the last block is smaller."""
+    if weights == 'stick_breaking' and not causal:
+        pytest.skip('has no order')
+    case = Trial('', 2, 50, 50, 4, 2, 8, causal, 'packed', 'float32', window=20, key_bias=True)
+    inputs = make_inputs(dataclasses.replace(case, bias='buckets'))
+    function = functools.partial(dense_attention, weights=weights, max_logit=True)
+    whole = value_and_gradients(function, inputs)
+    monkeypatch.setattr(attention, 'QUERIES', 16)
+    blocks = value_and_gradients(function, inputs)
+    for found, expected in zip(jax.tree.leaves(blocks), jax.tree.leaves(whole), strict=True):
+        assert_close(found, expected, 2e-6)
 
 
 @each_rule
