@@ -43,7 +43,7 @@ from nope.training.train import train
 from nope.variables import Variables, with_lam_from
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Pretrained:
     """A model on a mesh, with its tokenizer.
 
@@ -62,14 +62,20 @@ class Pretrained:
 
     @classmethod
     def open(
-        cls, path: str | pathlib.Path, *, nope: bool = False, train_length: int | None = None
+        cls,
+        path: str | pathlib.Path,
+        *,
+        nope: bool = False,
+        train_length: int | None = None,
+        dtype: str = 'float32',
     ) -> Self:
         """The model of a directory, on all devices of this machine. nope: the weights were trained
-        without the rotation of config.json. train_length: replaces that of config.json. Errors as
-        `nope.interop`."""
+        without the rotation of config.json. train_length: replaces that of config.json. dtype: of
+        the computation, 'bfloat16' to be fast on a GPU or TPU. Errors as `nope.interop`."""
         directory = interop.open_directory(paths.path(path))
         described = interop.describe(directory, position=NoPE() if nope else None)
         mesh = sharding.make_mesh(sharding.MeshConfig(fsdp=jax.device_count()))
+        described = described._replace(model=dataclasses.replace(described.model, dtype=dtype))
         if train_length is not None:
             described = described._replace(train_length=train_length)
         variables = interop.load(directory, described.model, mesh)
@@ -91,20 +97,20 @@ class Pretrained:
         tokenizer = self._tokenizer
         prefix = prefix_of(tokenizer, bos)
         ids = tokenizer.encode(text)
-        count = len(ids) // (length + 1)
-        if length < 1 or not count:
+        least = max(len(prefix), 1)
+        if not least <= length < len(ids):
             raise ValueError(
-                f'length is {length}; the text has {len(ids)} tokens, of which a block needs '
-                f'length + 1'
+                f'length is {length}; accepted: {least} or more, and less than the {len(ids)} '
+                'tokens of the text'
             )
+        count = len(ids) // (length + 1)
         blocks = np.asarray(ids[: count * (length + 1)]).reshape(count, length + 1)
         return begun(blocks, prefix)
 
     def by_position(self, blocks: np.ndarray) -> Records:
         """Loss, nats [position], and attention entropy, nats [layer, head, position], of blocks
         [windows, T + 1] int32; see `nope.evals.positions.run`."""
-        if np.ndim(blocks) != 2:
-            raise ValueError('blocks have no windows and tokens; accepted: what `blocks` makes')
+        blocks = _checked(blocks)
         length = blocks.shape[1] - 1
         most = batching.most_rows(self.batch_tokens, length, sharding.batch_parts(self.mesh))
         return positions.run(self.model, self.variables, blocks, mesh=self.mesh, batch_size=most)
@@ -142,6 +148,7 @@ class Pretrained:
         blocks, for a lambda that follows the length or the position, and for ids outside of the
         vocabulary.
         """
+        blocks = _checked(blocks)
         length, least = blocks.shape[1] - 1, self.described.train_length or 1
         if length < least:
             raise ValueError(
@@ -172,9 +179,13 @@ class Pretrained:
 
         with tempfile.TemporaryDirectory() as folder:
             variables = train(
-                self.model,
+                dataclasses.replace(self.model, remat='fit'),
                 config,
-                Compute(checkpoint_every=max(steps, 1)),
+                Compute(
+                    accumulate=None,
+                    shard_sequences=max(self.batch_tokens // length, 1),
+                    checkpoint_every=max(steps, 1),
+                ),
                 mesh=self.mesh,
                 initial=lambda: start,
                 batches=batches,
@@ -212,3 +223,13 @@ class Pretrained:
                 f'the tokenizer of {self.path} has {used} tokens; the model has {size}'
             )
         return self.tokenizer
+
+
+def _checked(blocks: np.ndarray) -> np.ndarray:
+    """ValueError for what has no windows of two tokens or more."""
+    found = np.asarray(blocks)
+    if found.ndim != 2 or found.shape[1] < 2:
+        raise ValueError(
+            f'blocks have shape {found.shape}; accepted: windows and tokens, as `blocks` makes them'
+        )
+    return found

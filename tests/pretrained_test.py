@@ -93,10 +93,13 @@ def test_a_text_ends_where_the_models_files_say(directory: pathlib.Path) -> None
 
 def test_what_cannot_be_done_is_refused(directory: pathlib.Path) -> None:
     model = Pretrained.open(directory)
-    with pytest.raises(ValueError, match='blocks have no windows and tokens; accepted: what `bl'):
-        model.by_position(model.blocks(TEXT, 8)[0])
-    with pytest.raises(ValueError, match=r'length is 4096; the text has \d+ tokens'):
-        model.blocks(TEXT, 4096)
+    for wrong in (model.blocks(TEXT, 8)[0], [1, 2, 3], np.zeros((2, 1), int)):
+        for use in (model.by_position, model.searched):
+            with pytest.raises(ValueError, match=r'blocks have shape .* windows and tokens, as'):
+                use(wrong)
+    for length in (4096, -1):
+        with pytest.raises(ValueError, match=rf'length is {length}; accepted: 1 or more, and less'):
+            model.blocks(TEXT, length)
     with pytest.raises(ValueError, match=r'ids from 7 to 258; those of the model are 0 to 257'):
         model.searched(np.full((1, 17), 258, np.int32) - np.eye(1, 17, dtype=np.int32) * 251)
     with pytest.raises(ValueError, match=r'blocks have 15 tokens .* was trained at, 16, or more'):
