@@ -18,10 +18,6 @@ _SMALL_BLOCKS = ('forward', TpuBlocks(64, 64, 32)), ('backward', TpuBlocks(64, 6
 _THREADS = 5
 
 
-def _anything(call: Call) -> str | None:
-    return None
-
-
 def _unsupported_by_threads(call: Call) -> str | None:
     if jax.__version_info__ < (0, 12):
         return f'the interpreter of JAX {jax.__version__} has no wgmma; accepted: 0.12 and later'
@@ -45,7 +41,7 @@ PALLAS_GPU = of_kernel(
     pallas_gpu.PallasGpu(interpret=True),
     pallas_gpu.kernel.unsupported_anywhere,
 )
-PALLAS_TPU = of_kernel('pallas_tpu_interpret', pallas_tpu.PallasTpu(True, _SMALL_BLOCKS), _anything)
+PALLAS_TPU = of_kernel('pallas_tpu_interpret', pallas_tpu.PallasTpu(True, _SMALL_BLOCKS))
 BACKENDS: dict[str, Backend] = {
     backend.name: backend for backend in (MOSAIC_GPU, PALLAS_GPU, PALLAS_TPU)
 }

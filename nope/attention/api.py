@@ -17,16 +17,11 @@ from nope.attention.reference import reference_attention
 from nope.attention.structure import AttentionOutput, Mask
 from nope.runtime import hardware
 
-
-def _anything(call: Call) -> str | None:
-    return None
-
-
 BACKENDS: dict[str, Backend] = {
     backend.name: backend
     for backend in (
-        Backend('reference', reference_attention, _anything),
-        Backend('chunked', chunked_attention, _anything, Chunked()),
+        Backend('reference', reference_attention),
+        Backend('chunked', chunked_attention, kernel=Chunked()),
         library.BACKEND,
         pallas_tpu.BACKEND,
         pallas_gpu.BACKEND,
@@ -84,7 +79,8 @@ def attention(
       max_logit: whether to return the largest logit of each row too, which grows without bound
         where training becomes unstable. No gradient passes it.
       lse: whether the log-sum-exp will be read. It is returned in any case; where it is not, the
-        library may choose cuDNN or splash attention, whose log-sum-exp is a second pass.
+        library may choose cuDNN or splash attention, whose log-sum-exp is a second pass (left out
+        under `jit` where nothing reads it).
       implementation: a name of `BACKENDS`, or None to let the library choose. One that is named
         runs or raises.
 
@@ -180,7 +176,11 @@ def check(
     """
     _check_arrays(q_BTNH, k_BSKH, v_BSKH)
     queries = q_BTNH.shape[1] if queries is None else queries
+    if not isinstance(mask, Mask):
+        raise ValueError(f'mask is {type(mask).__name__}; accepted: a Mask, as Mask(causal=False)')
     mask.check(q_BTNH.shape[0], queries, k_BSKH.shape[1])
+    if bias is not None and not isinstance(bias, Bias):
+        raise ValueError(f'bias is {type(bias).__name__}; accepted: a nope.attention.bias.Bias')
     if bias is not None:
         bias.check()
         if bias.heads != q_BTNH.shape[2]:

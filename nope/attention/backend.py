@@ -63,7 +63,7 @@ class Backend:
 
     name: str
     attend: Callable[..., AttentionOutput]
-    unsupported: Callable[[Call], str | None]
+    unsupported: Callable[[Call], str | None] = _never
     kernel: Kernel | None = None
     outdone: Callable[[Call], str | None] = _never
 
@@ -76,7 +76,7 @@ class Backend:
 def of_kernel(
     name: str,
     kernel: Kernel,
-    unsupported: Callable[[Call], str | None],
+    unsupported: Callable[[Call], str | None] = _never,
     outdone: Callable[[Call], str | None] = _never,
 ) -> Backend:
     """Backend made of a flash kernel alone."""
@@ -100,7 +100,7 @@ def describe(
     S, K = k_BSKH.shape[1:3]
     offset = 'none' if mask.offset is None else 'traced'
     if isinstance(mask.offset, int):
-        offset = 'static'
+        offset = 'static' if mask.offset or T != S else 'none'
     platform, kind = target_device()
     return Call(
         platform, kind, B, T, S, N, K, H, q_BTNH.dtype.name, mask.causal, mask.window,

@@ -32,8 +32,8 @@ _SPLASH_BLOCK = 512
 _SPLASH_UNIT = 128
 # It goes through all pairs of blocks while it is traced: 2.5 s at 32,768 tokens, 39 s at 131,072.
 _SPLASH_LONG = 16_384
-# Hopper and the data centre's Blackwell, whose cuDNN attention has head dims to 256.
-_WIDE = re.compile(r'\bG?[HB]\d{3}\b')
+# cuDNN's attention has head dims to 256 on Hopper, and in newer versions of JAX on Blackwell.
+_WIDE = re.compile(r'\bG?[HB]\d{3}\b' if jax.__version_info__ >= (0, 9, 2) else r'\bG?H\d{3}\b')
 
 
 def library_attention(

@@ -81,6 +81,8 @@ REFUSALS: list[tuple[str, tuple, dict]] = [
     (r'bias.table_PN has shape \(32,\)', shapes(), {'bias': Buckets(jnp.ones(32))}),
     ('bias.table_PN has 1 buckets', shapes(), {'bias': Buckets(jnp.ones((1, 4)))}),
     ('bias.max_distance is 16', shapes(), {'bias': Buckets(jnp.ones((32, 4)), 16)}),
+    ('mask is ndarray; accepted: a Mask, as', shapes(), {'mask': np.ones((4, 4), bool)}),
+    ('bias is ndarray; accepted: a nope.attention.bias.Bias', shapes(), {'bias': np.ones(4)}),
     ('4 where bidirectional', shapes(), {'bias': Buckets(jnp.ones((3, 4)), bidirectional=True)}),
     *(
         (

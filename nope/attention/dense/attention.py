@@ -103,8 +103,5 @@ def dense_attention(
         )
         part = Mask(mask.causal, ids_BT, ids_BS, mask.window, first)
         parts.append(attend(queries, keys, part))
-    out, *rows = (None if x[0] is None else x for x in zip(*parts, strict=True))
-    return AttentionOutput(
-        jnp.concatenate(out, axis=1),
-        *(None if row is None else jnp.concatenate(row, axis=2) for row in rows),
-    )
+    # Outputs are [B, T, N, H], statistics [B, N, T].
+    return jax.tree.map(lambda *x: jnp.concatenate(x, 1 if x[0].ndim == 4 else 2), *parts)

@@ -36,7 +36,7 @@ _FEW_ROWS = 64
 class MosaicGpu:
     """interpret: run the kernels in JAX's interpreter on any device, with their threads, copies and
     barriers. Races for memory are an error there. blocks: of kernels by name ('forward', 'd_q',
-    'd_kv'). The others take those measured on the device, if any, or guesses."""
+    'd_kv'). The others take the usual ones."""
 
     by_slope: ClassVar[bool] = True
 

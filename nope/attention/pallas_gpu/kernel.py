@@ -86,13 +86,9 @@ _FACTORED_BLOCKS = {
 
 @dataclasses.dataclass(frozen=True)
 class PallasGpu:
-    """A `flash.Kernel`. interpret: run on any device, each program as XLA operations.
-
-    blocks: of kernels by name; the others take those of the tables here.
-    """
+    """A `flash.Kernel`. interpret: run on any device, each program as XLA operations."""
 
     interpret: bool = False
-    blocks: tuple[tuple[str, Blocks], ...] = ()
 
     by_slope: ClassVar[bool] = False
 
@@ -253,16 +249,14 @@ class PallasGpu:
 
     def _blocks(self, kernel: str, problem: Problem, refs: Refs) -> Blocks:
         """No longer than the arrays."""
-        blocks = dict(self.blocks).get(kernel)
-        if blocks is None:
-            itemsize, H = refs.q.dtype.itemsize, problem.head_dim
-            table = _BLOCKS[itemsize]
-            gathered = refs.line is not None or (refs.key_bias is not None and problem.fold > 1)
-            if gathered and itemsize == 2:
-                table = table | _BIASED_BLOCKS
-            if refs.factors is not None:
-                table = table | _FACTORED_BLOCKS[itemsize]
-            blocks = table[kernel][(H > 64) + (H > 128)]
+        itemsize, H = refs.q.dtype.itemsize, problem.head_dim
+        table = _BLOCKS[itemsize]
+        gathered = refs.line is not None or (refs.key_bias is not None and problem.fold > 1)
+        if gathered and itemsize == 2:
+            table = table | _BIASED_BLOCKS
+        if refs.factors is not None:
+            table = table | _FACTORED_BLOCKS[itemsize]
+        blocks = table[kernel][(H > 64) + (H > 128)]
         if kernel == 'd_line':
             return blocks
         queries = min(blocks.queries, max(16, pl.next_power_of_2(problem.queries)))

@@ -44,8 +44,7 @@ _MOST_STEPS = 2**16  # whose table fits, with some room, into 1 MiB of scalar me
 @dataclasses.dataclass(frozen=True)
 class PallasTpu:
     """interpret: run the kernels operation by operation on any device.
-    blocks: by pass ('forward', 'backward'); a pass that is not there takes those measured on the
-    device, if any, or a guess."""
+    blocks: by pass ('forward', 'backward'); a pass that is not there takes those of `_square`."""
 
     interpret: bool = False
     blocks: tuple[tuple[str, TpuBlocks], ...] = ()
