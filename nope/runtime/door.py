@@ -17,6 +17,7 @@ USUAL: Mapping[str, tuple[str, ...]] = {
     'JAX_ENABLE_X64': ('', '0', 'false'),
     'JAX_THREEFRY_PARTITIONABLE': ('', '1', 'true'),
     'JAX_DEFAULT_PRNG_IMPL': ('', 'threefry2x32'),
+    'JAX_RANDOM_SEED_OFFSET': ('', '0'),
 }
 
 
@@ -42,7 +43,7 @@ def enter() -> None:
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors='backslashreplace')
-    if isinstance(sys.stderr, io.TextIOWrapper):
+    if isinstance(sys.stderr, io.TextIOWrapper) and not isinstance(sys.stderr, _Lasting):
         sys.stderr = _Lasting(
             sys.stderr.buffer, sys.stderr.encoding, 'backslashreplace', line_buffering=True
         )

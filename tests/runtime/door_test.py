@@ -63,6 +63,11 @@ def test_a_command_goes_on_where_nobody_reads_its_errors(code: str, status: int)
     assert done.returncode == status
 
 
+def test_a_command_may_become_another_one() -> None:
+    _, said = run('-c', f'{ENTER}door.enter(); import gc, sys; gc.collect(); sys.stderr.write("a")')
+    assert said == 'a'
+
+
 def test_settings_that_change_results_are_left_out_and_named() -> None:
     code = (
         f'{ENTER}import jax; print(jax.numpy.arange(2.0).dtype, jax.random.bits(jax.random.key(0)))'
