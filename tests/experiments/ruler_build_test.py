@@ -19,7 +19,6 @@ from nope.model import ModelConfig
 from nope.training.config import Compute
 from tests import tiny
 
-pytest.importorskip('wonderwords')
 MODEL = ModelConfig(
     layers=2, width=16, heads=2, kv_heads=1, mlp_width=24, vocab_size=258, head_dim=8
 )

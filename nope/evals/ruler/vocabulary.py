@@ -47,14 +47,8 @@ class Vocabulary:
 
 @functools.cache
 def load() -> Vocabulary:
-    """The words of the installed `wonderwords`. ModuleNotFoundError where there is none."""
-    try:
-        assets = importlib.resources.files(f'{PACKAGE}.assets')
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            f'RULER takes its words from the package {PACKAGE}, which is not installed: '
-            f'pip install {PACKAGE}'
-        ) from error
+    """The words of the installed `wonderwords`."""
+    assets = importlib.resources.files(f'{PACKAGE}.assets')
 
     def read(name: str) -> tuple[str, ...]:
         text = assets.joinpath(f'{name}list.txt').read_text('utf-8')

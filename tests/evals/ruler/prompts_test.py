@@ -43,7 +43,6 @@ def test_prompts_are_the_published_ones(name: str) -> None:
 
 @pytest.mark.parametrize('name', [name for name in PUBLISHED if TASKS[name].needs_words])
 def test_prompts_of_english_words_are_the_published_ones(name: str) -> None:
-    pytest.importorskip('wonderwords')
     assert digests(name, words=None) == PUBLISHED[name]
 
 

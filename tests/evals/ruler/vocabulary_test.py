@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import sys
-
 import pytest
 
 from nope.evals.ruler import vocabulary
@@ -28,16 +26,7 @@ def test_words_are_there_once() -> None:
         Vocabulary(('cat',), ('red',), (), 'made up')
 
 
-def test_the_package_of_words_is_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ('wonderwords', 'wonderwords.assets'):
-        monkeypatch.setitem(sys.modules, module, None)
-    vocabulary.load.cache_clear()
-    with pytest.raises(ModuleNotFoundError, match='pip install wonderwords'):
-        vocabulary.load()
-
-
 def test_the_words_of_the_package_are_read() -> None:
-    pytest.importorskip('wonderwords')
     vocabulary.load.cache_clear()
     found = vocabulary.load()
     assert found.name.startswith('wonderwords ')

@@ -236,7 +236,6 @@ def test_a_config_asks_for_the_same(
 ) -> None:
     """All but the model, of whose training a config says more. The stride does not follow the
     shortest length."""
-    pytest.importorskip('wonderwords')
     helmet = tmp_path / 'helmet'
     FILES['helmet'](helmet)
     config = checkpoint.get_config('nothing,loss')
