@@ -23,8 +23,12 @@ from nope.runtime.seeds import RULE, is_seed
 from nope.sharding import MeshConfig
 from nope.training.config import Compute
 
+SECTIONS = (
+    *('name', 'seeds', 'model', 'data', 'train', 'search', 'finetune', 'evaluation', 'grid'),
+    *('compute', 'runs', 'evals', 'exports', 'figure'),
+)
 # Fields of an evaluation's entry that set an attribute of its records.
-_TYPED = {'length': ('times', 'target'), 'windows': ('windows',), 'split': ('split',)}
+_TYPED = {'length': ('tokens', 'target', 'times'), 'windows': ('windows',), 'split': ('split',)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,6 +54,9 @@ def build(config_dict: Mapping[str, Any], changed: Collection[str] = ()) -> Expe
     fit, or that was set and has no use.
     """
     config: dict[str, Any] = plain(config_dict)
+    for name in SECTIONS:
+        if name not in config:
+            raise ValueError(f'{name} is missing; a config has {", ".join(SECTIONS)}')
     ledger = Ledger({'target': ('length', config['length'])} if 'length' in config else None)
     check_name('name', config['name'])
     seeds = Section('seeds', {'seeds': config['seeds']}, ledger, {'seeds': 'seeds'})
@@ -104,7 +111,7 @@ def _check_figure(config: dict[str, Any], evals: Mapping[str, EvalSpec]) -> None
     options = {key: value for key, value in figure.items() if key != 'kind'}
     try:
         needed = figures.KINDS[kind].required(config['name'], options)
-    except TypeError as error:  # an option of another type than the figure reads
+    except (AttributeError, KeyError, TypeError) as error:  # an option of another type
         raise ValueError(f'figure ({kind}): its options do not fit: {error}') from error
     members: dict[str, EvalSpec] = {}
     for name, wanted in needed.items():

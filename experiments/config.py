@@ -71,6 +71,13 @@ def within(path: str, prefix: str) -> bool:
     return path == prefix or path.startswith(f'{prefix}.')
 
 
+class MissingFieldError(KeyError, ValueError):
+    """A field that a section has not, for `Mapping.get` and for who typed it."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Section(Mapping[str, Any]):
     """Named values of a config, each with the path it was typed at.
@@ -87,6 +94,8 @@ class Section(Mapping[str, Any]):
     details: frozenset[str] = frozenset()
 
     def __getitem__(self, field: str) -> Any:
+        if field not in self.given:
+            raise MissingFieldError(f'{self.path(field)} is missing')
         value = self.given[field]
         if value is None and field not in self.nullable:
             raise self.error(field, 'accepted is a value')

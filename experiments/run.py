@@ -24,11 +24,14 @@ if __name__ == '__main__':  # before JAX is imported
     memory.restart_with_huge_pages()
     memory.few_arenas()
 
+import functools
+import operator
 import os
 import pathlib
 import re
 import runpy
 import sys
+import traceback
 from collections.abc import Sequence
 from typing import Any
 
@@ -118,16 +121,21 @@ def parse_flags(argv: Sequence[str]) -> list[str]:
                 '--plan-for, --profile, --distributed and --config.FIELD=VALUE'
             )
         return rest
-    except (flags.Error, AttributeError, LookupError, OSError, TypeError, ValueError) as error:
+    except Exception as error:  # of flags, of values, or of the config file
         print(f'error: {plain_reason(argv) or error}', file=sys.stderr)
         sys.exit(BAD_INPUT)
 
 
 def spelled(arguments: Sequence[str]) -> list[str]:
     """The arguments with the config, NAME:ARGUMENT or a file, as --config=FILE.py:ARGUMENT."""
-    first, *rest = arguments or ['']
-    if first and not first.startswith('-'):
-        arguments = [f'--config={first}', *rest]
+    named = any(one.startswith('--config=') for one in arguments)
+    for place, (before, one) in enumerate(zip(['', *arguments], arguments, strict=False)):
+        # Of a flag without its value: '--workdir W', '--config fig1'.
+        asks = before.startswith('--') and '=' not in before and before != '--plan'
+        if not (named or one.startswith('-')) and (not asks or before == '--config'):
+            left = arguments[: place - (before == '--config')]
+            arguments = [*left, f'--config={one}', *arguments[place + 1 :]]
+            break
     return [
         f'--config={config_files.resolved(found[1])}' if (found := FILE.fullmatch(one)) else one
         for one in arguments
@@ -149,13 +157,15 @@ def of_entries(argv: Sequence[str]) -> tuple[list[str], tuple[typed.Added, ...]]
 def config_of(argv: Sequence[str]) -> Any:
     """The config that the arguments name, as its file gives it."""
     files = [found[1] for argument in argv if (found := FILE.fullmatch(argument))]
-    path, _, size = files[-1].partition(':') if files else ('', '', '')
+    if not files:
+        raise NoConfig('no config is named')
+    path, colon, size = files[-1].partition(':')
     if path and not pathlib.Path(path).is_file():
         raise NoConfig(f'there is no file {path}')
     names = runpy.run_path(path)
     if 'get_config' not in names:
         raise NoConfig(f'{path} is no config: it has no get_config')
-    return names['get_config'](*[size] if size else [])
+    return names['get_config'](*[size] if colon else [])
 
 
 class NoConfig(Exception):
@@ -171,15 +181,22 @@ def plain_reason(argv: Sequence[str]) -> str | None:
         return str(error)
     except NoConfig as error:
         return f'--config: {error}; accepted: NAME:SIZE of a config, or FILE.py:SIZE'
-    except Exception:  # a file that is broken: absl tells it, with the place
-        return None
+    except Exception as error:  # a file that is broken
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        place = f'{last.filename}, line {last.lineno}'
+        return f'--config: it cannot be read: {type(error).__name__}: {error} ({place})'
     for argument in argv:
         path = found[1] if (found := FIELD.match(argument)) else ''
         if not path or typed.place_of(config, path):
             continue  # the build knows which fields an entry may have
-        reason = unknown_field(config, typed.names_of(path))
+        names = typed.names_of(path)
+        reason = unknown_field(config, names)
         if reason is not None:
             return reason
+        value = argument.partition('=')[2]
+        if hasattr(functools.reduce(operator.getitem, names, config), 'items') and value[:1] != '{':
+            example = {'kind': value} if names[-1] == 'position' else {'FIELD': 'VALUE'}
+            return f'--config.{path}={value}: it takes named values, as "{example}"'
     return None
 
 

@@ -69,7 +69,7 @@ class Scope:
 
     def group(self, name: str) -> Mapping[str, Any]:
         """A table of the config, by name: `corpora`, say."""
-        return self._config[name]
+        return self._config.get(name, {})
 
     # Lengths
 

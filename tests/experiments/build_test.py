@@ -583,6 +583,16 @@ def test_an_empty_name_is_no_choice(field: str, message: str):
         build(config)
 
 
+def test_a_section_or_field_that_a_config_has_not_is_named():
+    config = config_of('fig1')
+    del config.evaluation.cut
+    with pytest.raises(ValueError, match=r'^evaluation\.cut is missing$'):
+        build(config)
+    del config.seeds
+    with pytest.raises(ValueError, match=r'^seeds is missing; a config has name, seeds, '):
+        build(config)
+
+
 def test_bound_above_the_start_is_refused():
     config = config_of('fig3')
     config.runs['headscale_2x'].search = {'start': 1.2, 'start_from': None, 'bound': 1.5}

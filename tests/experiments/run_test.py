@@ -131,6 +131,9 @@ def test_figures_are_redrawn_without_jax(finished):
 BAD_INPUT = {
     '--config=configs/fig99.py': '--config: there is no file configs/fig99.py; accepted: NAME:SI',
     '--config=configs/shared/base.py': 'configs/shared/base.py is no config: it has no get_config',
+    '--config=README.md': '--config: it cannot be read: SyntaxError: ',
+    '--config.model.position=alibi': "it takes named values, as \"{'kind': 'alibi'}\"",
+    '--config.evals.nope.corpus=a': "evals.nope.corpus is 'a'; the config has the corpora []",
     '--config.train.lenght=8': 'lenght',
     '--config.model.kv_heads=3': 'model.kv_heads',
     '--profile=-1': 'compute.profile is -1',

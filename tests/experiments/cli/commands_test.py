@@ -58,6 +58,12 @@ def test_a_command_keeps_its_exit_status() -> None:
         (['--config=b_mrr'], [f'--config={ROOT}/configs/second_paper/b_mrr.py']),
         (['mine/fig1.py:quick'], ['--config=mine/fig1.py:quick']),
         (['--workdir=fig1'], ['--workdir=fig1']),
+        (['--plan', 'b_mrr'], ['--plan', f'--config={ROOT}/configs/second_paper/b_mrr.py']),
+        (
+            ['--workdir', 'fig1', '--config', 'b_mrr', 'x'],
+            ['--workdir', 'fig1', f'--config={ROOT}/configs/second_paper/b_mrr.py', 'x'],
+        ),
+        (['--config=mine.py', 'fig1'], ['--config=mine.py', 'fig1']),
         ([], []),
     ],
 )
