@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import math
 import pathlib
 import re
 import runpy
@@ -128,10 +129,10 @@ def trained_tokens(name: str, size: str, figures: pathlib.Path | None = None) ->
     if any(field in run.get('train', {}) for run in config['runs'].values() for field in fields):
         return None
     drawn = {} if figures is None else homes.settings_of(figures / figure_name(name, size))
-    tokens = 1
-    for field in fields:
-        tokens *= drawn.get(f'train.{field}', config['train'][field])
-    return tokens
+    inits = [str(value) for path, value in drawn.items() if path.endswith('.init')]
+    numbers = [drawn.get(f'train.{field}', config['train'][field]) for field in fields]
+    given = any(init.startswith('hf:') for init in inits)
+    return None if given or None in numbers else math.prod(numbers)
 
 
 def _same_kinds(path: str, *values: Any) -> bool:

@@ -120,7 +120,12 @@ def read(folder: pathlib.Path) -> list[dict[str, Any]]:
 
 
 def parse(path: pathlib.Path) -> list[dict[str, Any]]:
-    """Rows of a file of JSON lines; none for no file. A kill may cut the last line short, which is
-    left out."""
-    *lines, _ = path.read_bytes().split(b'\n') if path.exists() else [b'']
-    return [json.loads(line) for line in lines]
+    """Rows of steps in a file of JSON lines; none for no file. What a kill left of others is left
+    out."""
+    rows = []
+    for line in path.read_bytes().split(b'\n') if path.exists() else []:
+        with contextlib.suppress(ValueError):
+            row = json.loads(line)
+            if isinstance(row, dict) and isinstance(row.get('step'), int):
+                rows.append(row)
+    return rows

@@ -52,6 +52,8 @@ def test_a_line_cut_short_by_a_kill_is_left_out(tmp_path: pathlib.Path) -> None:
     assert [row['step'] for row in metrics.read(tmp_path)] == [1, 2]
     write(tmp_path, range(3, 5), resume_step=2)
     assert [row['step'] for row in metrics.read(tmp_path)] == [1, 2, 3, 4]
+    path.write_bytes(b'[1]\n{"loss": 1}\n\x00\xff\xfe\n' + path.read_bytes())
+    assert [row['step'] for row in metrics.read(tmp_path)] == [1, 2, 3, 4]
 
 
 def test_values_that_are_not_finite_are_kept(tmp_path: pathlib.Path) -> None:

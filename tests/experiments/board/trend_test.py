@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -107,6 +109,9 @@ def test_tokens_are_those_of_the_config_or_of_the_figure_as_it_was_drawn(tmp_pat
     (folder / 'spec.json').write_text('{"settings": {"train.steps": 10, "train.length": 20}}')
     assert figure_configs.trained_tokens('fig1', 'small', tmp_path) == 10 * 32 * 20
     assert figure_configs.trained_tokens('fig1', 'quick', tmp_path) == 2400 * 32 * 64
+    for given in ({'train.length': None}, {'runs.nope.init': 'hf:DIR'}):
+        (folder / 'spec.json').write_text(json.dumps({'settings': given}))
+        assert figure_configs.trained_tokens('fig1', 'small', tmp_path) is None
 
 
 @pytest.mark.parametrize('size', SIZES)
