@@ -24,7 +24,7 @@ import jax
 
 from experiments.cli import flags, models
 from nope.checkpoints.errors import CheckpointError
-from nope.data import load_tokenizer
+from nope.data import ids_in_use, load_tokenizer
 from nope.interop import Export, check_export, save
 from nope.interop.run_folder import read_run
 from nope.interop.save import DTYPES, LAM_WAYS
@@ -77,6 +77,9 @@ def _run(options: argparse.Namespace) -> None:
         print('no tokenizer is written: name one with --tokenizer', file=sys.stderr)
     if readable:
         marks = load_tokenizer(readable, '--tokenizer')
+        used, size = ids_in_use(marks), described.model.vocab_size
+        if used > size:
+            raise ValueError(f'{readable} has {used} tokens; the model has {size}')
         ends = ends_within(marks, described.model.vocab_size)
         bos = described.bos if marks.bos_id is None and not options.tokenizer else marks.bos_id
         described = described._replace(bos=bos, eos=marks.eos_id, ends=ends)

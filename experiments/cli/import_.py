@@ -46,7 +46,7 @@ def main(arguments: list[str] | None = None) -> None:
 def _run(options: argparse.Namespace) -> None:
     if options.out and options.out.exists():
         raise ValueError(f'--out={options.out} is there already')
-    directory = interop.open_directory(options.directory)
+    directory = interop.open_directory(paths.path(str(options.directory).removeprefix('hf:')))
     described = interop.describe(directory, position=NoPE() if options.nope else None)
     model = described.model
     print(

@@ -33,7 +33,7 @@ TOKENS = tiny.tokens(2, T)
 
 def sequence(segments_BT: np.ndarray | None = None) -> Sequence:
     return of_tokens(
-        HYBRID, TOKENS, None, segments_BT=segments_BT, positions_BT=None, length=None, rows=None
+        HYBRID, TOKENS, None, segments_BT=segments_BT, positions_BT=None, length=None, queries_R=None
     )
 
 
