@@ -243,7 +243,7 @@ def test_two_tensors_are_in_host_memory_at_a_time(
     found = load(directory, found_model(directory), mesh)
     assert sorted(reads.names) == sorted(directory.tensors)  # each of them once
     assert (reads.most, reads.alive) == (1, 0)  # the other is a copy in the order of its parameter
-    assert reads.furthest == 1
+    assert 1 <= reads.furthest <= 2  # one that is about to be placed, and one behind it
     tiny.assert_same(found, tiny.variables(MODELS[name]))
 
 

@@ -32,9 +32,8 @@ TOKENS = tiny.tokens(2, T)
 
 
 def sequence(segments_BT: np.ndarray | None = None) -> Sequence:
-    return of_tokens(
-        HYBRID, TOKENS, None, segments_BT=segments_BT, positions_BT=None, length=None, queries_R=None
-    )
+    absent = {'positions_BT': None, 'length': None, 'queries_R': None}
+    return of_tokens(HYBRID, TOKENS, None, segments_BT=segments_BT, **absent)
 
 
 def drawn(params: Any) -> Any:
