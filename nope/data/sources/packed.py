@@ -68,17 +68,12 @@ def _open(path: pathlib.Path) -> Any:
         import zstandard
 
         whole = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW)
-        return _unpacked(file, whole.decompressobj, zstandard.ZstdError, ())
+        return _unpacked(file, whole.decompressobj, zstandard.ZstdError)
     return file
 
 
-def _unpacked(
-    file: BinaryIO,
-    start: Callable[[], Any],
-    failure: type[Exception],
-    most: tuple[int, ...] = (_READ_BYTES,),
-) -> BinaryIO:
-    return io.BufferedReader(_Streams(file, start, failure, most), _READ_BYTES)
+def _unpacked(file: BinaryIO, start: Callable[[], Any], failure: type[Exception]) -> BinaryIO:
+    return io.BufferedReader(_Streams(file, start, failure), _READ_BYTES)
 
 
 class _DamagedStream(Exception):
@@ -91,19 +86,11 @@ class _Streams(io.RawIOBase):
     They are unpacked one by one: libraries' own readers end silently where the file does, even
     inside a frame or before bytes that are no stream.
 
-    start: makes the decompressor of a stream. failure: what it raises for a damaged one. most:
-    bytes that it unpacks at a time; () where it takes no limit.
+    start: makes the decompressor of a stream. failure: what it raises for a damaged one.
     """
 
-    def __init__(
-        self,
-        file: BinaryIO,
-        start: Callable[[], Any],
-        failure: type[Exception],
-        most: tuple[int, ...],
-    ) -> None:
+    def __init__(self, file: BinaryIO, start: Callable[[], Any], failure: type[Exception]) -> None:
         self._file = file
-        self._most = most
         self._packed = b''  # read, of the streams to come
         self._content = memoryview(b'')  # unpacked and not asked for yet
         self._start, self._failure = start, failure
@@ -127,7 +114,8 @@ class _Streams(io.RawIOBase):
 
     def _unpack(self) -> bool:
         """Unpacks the next bytes; False at the end of the file."""
-        held = self._stream is not None and bool(self._most) and not self._stream.needs_input
+        # bz2 and xz stop at a limit, and hold what they have not unpacked yet.
+        held = not getattr(self._stream, 'needs_input', True)
         packed = b'' if held else self._packed or self._file.read(_STEP_BYTES)
         self._packed = b''
         if not packed and not held:
@@ -135,8 +123,9 @@ class _Streams(io.RawIOBase):
                 raise _DamagedStream('it ends in the middle of a packed stream')
             return False
         self._stream = self._stream or self._start()
+        most = (_READ_BYTES,) if hasattr(self._stream, 'needs_input') else ()
         try:
-            self._content = memoryview(self._stream.decompress(packed, *self._most))
+            self._content = memoryview(self._stream.decompress(packed, *most))
         except self._failure as error:
             raise _DamagedStream(error) from error
         if self._stream.eof:
