@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from nope.interop import safetensors
+from nope.interop.mapping import LAM_TENSOR
 from nope.interop.safetensors import CheckpointFileError, Entry, shown
 
 log = logging.getLogger(__name__)
@@ -68,7 +69,7 @@ class Directory:
     @property
     def brings_lambda(self) -> bool:
         """Whether it has tensors of multipliers, which stock leaves unread."""
-        return any(name.endswith('.self_attn.scale_param') for name in self.tensors)
+        return any(name.endswith(f'.{LAM_TENSOR}') for name in self.tensors)
 
     def read(self, name: str) -> np.ndarray:
         """The values of one tensor: float32, bfloat16 or float16, of its entry's shape.

@@ -34,6 +34,7 @@ class Parameter:
 
 
 LAM = ('lam',)  # in place of a path under 'params': a layer's row of lambda
+LAM_TENSOR = 'self_attn.scale_param'  # of a layer, which stock leaves unread
 
 
 @dataclasses.dataclass(frozen=True)

@@ -47,7 +47,16 @@ from nope.interop.families.templates import (
     stacked,
     vector,
 )
-from nope.interop.mapping import LAM, SAME, TRANSPOSED, Parameter, Tensor, fused, parts_out
+from nope.interop.mapping import (
+    LAM,
+    LAM_TENSOR,
+    SAME,
+    TRANSPOSED,
+    Parameter,
+    Tensor,
+    fused,
+    parts_out,
+)
 from nope.interop.mapping import matrix as outer_matrix
 from nope.interop.mapping import vector as outer_vector
 from nope.model import LayerKind, ModelConfig
@@ -76,14 +85,14 @@ def tensors(
     """Tensors of the model; see `nope.interop.families.base.Family.tensors`. neighbours, joined:
     see `nope.interop.families.decoder.Decoder`."""
     prefix = '' if _EMBEDDING in names else 'model.'
-    scaled = any(name.endswith('.self_attn.scale_param') for name in names)
+    scaled = any(name.endswith(f'.{LAM_TENSOR}') for name in names)
 
     def of_layer(layer: int) -> list[LayerTensor]:
         own, kind = config.of_layer(layer), config.layer_kinds[layer]
         found = [part for name, ours in _NORMS[own.block].items() for part in norm(name, ours, own)]
         found += attention(own, kind, neighbours, joined)
         if scaled:
-            found.append(LayerTensor('self_attn.scale_param', (own.heads,), (LAM,), SAME))
+            found.append(LayerTensor(LAM_TENSOR, (own.heads,), (LAM,), SAME))
         return found + _mlp(own, joined) + _of_gemma4(own)
 
     layers = f'{prefix}layers.'
