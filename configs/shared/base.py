@@ -117,7 +117,7 @@ def _finetune() -> dict:
 
 
 def _later() -> dict:
-    """What a search and fine-tuning share."""
+    """Lengths, batch and schedule of a search of lambda and of fine-tuning."""
     return _adam() | {
         'times': (2.0,),
         'target': placeholder(int),  # tokens; `shares` of it take the place of `times`

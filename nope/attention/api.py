@@ -179,9 +179,9 @@ def check(
     if not isinstance(mask, Mask):
         raise ValueError(f'mask is {type(mask).__name__}; accepted: a Mask, as Mask(causal=False)')
     mask.check(q_BTNH.shape[0], queries, k_BSKH.shape[1])
-    if bias is not None and not isinstance(bias, Bias):
-        raise ValueError(f'bias is {type(bias).__name__}; accepted: a nope.attention.bias.Bias')
     if bias is not None:
+        if not isinstance(bias, Bias):
+            raise ValueError(f'bias is {type(bias).__name__}; accepted: a nope.attention.bias.Bias')
         bias.check()
         if bias.heads != q_BTNH.shape[2]:
             raise ValueError(f'bias is for {bias.heads} heads, q_BTNH has {q_BTNH.shape[2]}')

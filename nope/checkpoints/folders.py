@@ -89,7 +89,7 @@ def check_writable(place: str) -> None:
 
 
 def _passes(error: Exception) -> bool:
-    """Whether storage, a network or a service of credentials may do again in a moment."""
+    """Whether storage, a network or a service of credentials may work again in a moment."""
     if not isinstance(error, OSError):
         return not isinstance(error, ImportError | ValueError | TypeError)
     return error.errno in PASSING or str(getattr(error, 'code', '')).startswith('5')

@@ -86,10 +86,9 @@ class Declared:
         return bool(self.config.get('add_prefix_space')) if sets else None
 
     @property
-    def begins(self) -> str | None:
-        """Where `LlamaTokenizer` of transformers, which builds a tokenizer.json anew, puts a blank:
-        'first' before the text, 'always' behind each special token too, or 'never'. None where that
-        class is not used."""
+    def prepend_scheme(self) -> str | None:
+        """Scheme of the prefix space that `LlamaTokenizer` of transformers sets: 'first' is before
+        the text, 'always' behind each special token too, or 'never'. None for other classes."""
         if self.class_name != 'LlamaTokenizer' or self.model in READ_AS_IT_IS:
             return None
         if self.config.get('add_prefix_space') is False:

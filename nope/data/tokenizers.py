@@ -328,7 +328,7 @@ def _set_blanks(library: Any, declared: Declared) -> list[Any]:
     whatever it says; the changes, for the fingerprint."""
     from tokenizers import decoders, normalizers, pre_tokenizers
 
-    scheme = declared.begins
+    scheme = declared.prepend_scheme
     if scheme is None or '"type":"ByteLevel"' in library.to_str():
         return []
     library.normalizer = normalizers.Sequence([])

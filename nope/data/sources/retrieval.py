@@ -158,7 +158,7 @@ class Retrieval(Source):
         return Stdlib(names=self.names)
 
 
-# A document of tokens takes a quarter of the time that it takes to load the tokenizer.
+# Loading a tokenizer takes longer than a document of its tokens.
 _loaded = functools.lru_cache(maxsize=1)(load_tokenizer)
 
 

@@ -26,7 +26,7 @@ class Attended(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Way:
-    """How heads attend, and what is returned besides their output.
+    """Attention implementation of a layer's heads, their weights' rule, and statistics asked for.
 
     attend: the attention. weights: the name of its rule. span: as `shape_of` takes it; None for no
     shape. queries_R: those whose weights are returned; None for none. dropout: of the attention
