@@ -1,11 +1,11 @@
 """Ring attention: exact attention over a sequence that is split over devices.
 
 Every device keeps its queries. Keys, values, their segment ids and their bias travel around the
-ring, one neighbour at a time. Each device joins its partial results (`combine`). For the gradients
-they travel once more, and the sums of their own gradients with them, which are complete when they
-are back. Given the log-sum-exp over all keys, each shard's part of a gradient is the kernel's own.
-So a device holds two shards of keys and values at a time, forward and backward, and logits exist
-block by block only.
+ring, one neighbour at a time, each shard while the kernel works on the one before. Each device
+joins its partial results (`combine`). For the gradients they travel once more, and the sums of
+their own gradients behind them, which are complete when they are back. Given the log-sum-exp over
+all keys, each shard's part of a gradient is the kernel's own. So a device holds two shards of keys
+and values at a time, forward and backward, and logits exist block by block only.
 
 Liu et al., 2023, "Ring Attention with Blockwise Transformers" (arXiv:2310.01889).
 """
@@ -115,18 +115,21 @@ class Ring:
     def forward(self, rules: Rules, operands: Operands) -> AttentionOutput:
         """Forward pass; see `nope.attention.flash.Kernel`."""
 
-        def attend(shard, turn) -> AttentionOutput:
-            result = self.kernel.forward(rules, self._meeting(operands, shard, turn)[0])
-            return result._replace(out=result.out.astype(jnp.float32))
-
         def step(carry, turn):
+            # The next shard is under way while the kernel works on this one.
             seen, shard = carry
-            shard = self._pass_on(shard)
-            return (combine(seen, attend(shard, turn)), shard), None
+            result = self.kernel.forward(rules, self._meeting(operands, shard, turn)[0])
+            return (combine(seen, result), self._pass_on(shard)), None
 
-        turns = jnp.arange(1, jax.lax.axis_size(self.axis))
-        shard = _Shard.of(operands)
-        (seen, _), _ = jax.lax.scan(step, (attend(shard, 0), shard), turns)
+        B, T, N, _ = operands.q_BTNH.shape
+        nothing = AttentionOutput(
+            jnp.zeros_like(operands.q_BTNH, jnp.float32),
+            jnp.full((B, N, T), -jnp.inf),
+            jnp.zeros((B, N, T)) if rules.entropy else None,
+            jnp.full((B, N, T), -jnp.inf) if rules.max_logit else None,
+        )
+        turns = jnp.arange(jax.lax.axis_size(self.axis))
+        (seen, _), _ = jax.lax.scan(step, (nothing, _Shard.of(operands)), turns)
         return seen._replace(out=seen.out.astype(operands.q_BTNH.dtype))
 
     def backward(
@@ -137,6 +140,8 @@ class Ring:
         def step(carry, turn):
             d_q, d_lines, d_slopes, shard, d_shard = carry
             here, at = self._meeting(operands, shard, turn)
+            # As forward; the sums of this shard's gradients arrive during the kernel.
+            shard, d_shard = self._pass_on((shard, d_shard))
             part = self.kernel.backward(rules, here, rows, wanted=wanted)
             d_q += part.d_q_BTNH.astype(jnp.float32)
             parts = part.d_line_ND, part.d_factors_ND
@@ -144,7 +149,7 @@ class Ring:
             d_slopes = jax.tree.map(jnp.add, d_slopes, part.d_slopes_N)
             mine = part.d_k_BSKH, part.d_v_BSKH, part.d_key_bias_BNS
             d_shard = jax.tree.map(lambda sums, x: sums + x.astype(jnp.float32), d_shard, mine)
-            return (d_q, d_lines, d_slopes, *self._pass_on((shard, d_shard))), None
+            return (d_q, d_lines, d_slopes, shard, d_shard), None
 
         keys = operands.k_BSKH
         start = (
@@ -162,7 +167,8 @@ class Ring:
         )
         turns = jnp.arange(jax.lax.axis_size(self.axis))
         sums, _ = jax.lax.scan(step, start, turns)
-        d_q, (d_line, d_factors), d_slopes, _, (d_k, d_v, d_key_bias) = sums
+        d_q, (d_line, d_factors), d_slopes, _, d_shard = sums
+        d_k, d_v, d_key_bias = self._pass_on(d_shard)
         d_q, d_k, d_v = (x.astype(operands.q_BTNH.dtype) for x in (d_q, d_k, d_v))
         return Gradients(d_q, d_k, d_v, d_line, d_key_bias, d_factors, d_slopes)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import sys
 
 import jax
@@ -20,6 +21,7 @@ from nope.attention import AttentionOutput, attention
 from nope.attention.api import BACKENDS, choose
 from nope.attention.backend import describe
 from nope.attention.cases import LENGTH_CASES, Inputs, Trial, abstract_inputs
+from nope.attention.ring import ring_attention
 from nope.runtime import targets
 from tests.attention.contract import slow_but
 
@@ -128,6 +130,38 @@ def compiled(
         if reason is not None:
             pytest.skip(f'{implementation} cannot: {reason}')
         return jax.jit(run).lower(placed).compile()
+
+
+@pytest.mark.parametrize(
+    ('topology', 'implementation'), [('v5e:2x2', 'pallas_tpu'), ('h200:4', 'mosaic_gpu')]
+)
+def test_shards_of_a_ring_travel_while_kernels_work(topology: str, implementation: str) -> None:
+    mesh, sharded = mesh_of(topology), PartitionSpec(None, 'x')
+
+    def loss(*shards: jax.Array) -> jax.Array:
+        def local(q, k, v) -> jax.Array:
+            return ring_attention(q, k, v, axis='x', implementation=implementation).out
+
+        specs = {'in_specs': (sharded,) * 3, 'out_specs': sharded}
+        out_BTNH = jax.shard_map(local, mesh=mesh, check_vma=False, **specs)(*shards)
+        return jnp.sum(out_BTNH, dtype='float32')
+
+    place = NamedSharding(mesh, sharded)
+    shape = jax.ShapeDtypeStruct((1, 4096, 8, 128), 'bfloat16', sharding=place)
+    gradients = jax.jit(jax.grad(loss, argnums=(0, 1, 2)))
+    program = gradients.lower(shape, shape, shape).compile().as_text()
+    # Instructions stand in the order in which they start.
+    travels = r'collective-permute-(start|done)\(|custom-call\(.*(?:tpu_custom_call|mosaic_gpu)'
+    turns = [
+        [word or 'kernel' for word in re.findall(travels, body)]
+        for body in program.split('\n}')
+        if 'collective-permute-start(' in body and 'ENTRY' not in body
+    ]
+    assert len(turns) == 2  # forward and backward
+    for turn in turns:
+        assert turn[0] == 'start' and turn[-1] == 'done' and 'kernel' in turn
+        assert turn.index('kernel') > max(i for i, word in enumerate(turn) if word == 'start')
+        assert turn.index('done') > max(i for i, word in enumerate(turn) if word == 'kernel')
 
 
 @pytest.mark.parametrize(
