@@ -70,10 +70,10 @@ def markdown(
         '# Claims',
         f'Signs, at {named}: {signs}, {MARKS[NOT_MEASURED]} not measured. The small number counts '
         'the seeds; one decides where three might not. Brackets: the 95 % interval over seeds. '
-        'Figures with the most seeds decide: one that is undecided leaves the claim undecided. It '
-        f'is {MARKS[DISAGREE]} where two of them are opposite, or one with fewer seeds is. A claim '
-        'has a line for each text, and no verdict mixes two. Each file has its statement, commit '
-        "and device. The first paper's eleven claims are numbered, some in parts.",
+        'The figures with the most seeds decide. If one of them is undecided, so is the claim. '
+        f'{MARKS[DISAGREE]}: another figure has the opposite verdict. A claim has a line for each '
+        'text, and no verdict mixes two. Each file has its statement, commit and device. The first '
+        "paper's eleven claims are numbered, some in parts.",
         GLOSSARY,
         f'## Five claims\n\n{_first_five(board, sizes, link)}',
     ]
