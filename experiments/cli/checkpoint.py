@@ -96,6 +96,8 @@ def _spec(
 ) -> EvalSpec:
     """The evaluation as an entry of a config would ask for it."""
     kind, where = KINDS[command.kind], f'evals.{command.name}'
+    if options.chat and command.kind == 'harness':
+        raise ValueError('--chat: `nope harness --chat` asks these tasks in turns')
     section: dict[str, Any] = {
         field: text if isinstance(command.defaults[field], str) else typed.read(text)
         for field, text in command.given(options).items()

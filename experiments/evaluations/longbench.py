@@ -81,9 +81,9 @@ class LongbenchSpec(TextSpec):
             longbench.check(folder, asked_names)
         window = max(asked.lengths()) if 'tokens' in asked.entry else asked.window()
         asked.check_reach(common['position'], window)
-        max_length, beyond = _max_length(asked, section, names, window), section['beyond']
+        max_length, beyond = _max_length(asked, section, asked_names, window), section['beyond']
         if beyond:
-            asked.check_reach(common['position'], max_length + _longest_answer(names))
+            asked.check_reach(common['position'], max_length + _longest_answer(asked_names))
         content = folders.identity('longbench', folder, [f'{name}.jsonl' for name in asked_names])
         ends = ends_of(asked.run)
         return cls(
@@ -168,7 +168,7 @@ def _max_length(asked: EvalEntry, section: Section, names: tuple[str, ...], wind
         max_length = section.at_least('max_length', 1)
     answers = {name: longbench.DATASETS[name].new_tokens for name in names}
     longest = max(answers, key=answers.__getitem__)
-    whole = max_length + answers[longest]
+    whole = max_length + turns + answers[longest]
     if whole > window and not section['beyond']:
         raise ValueError(
             f'{field} is {max_length}: with an answer of {longest} {whole} tokens, more than the '

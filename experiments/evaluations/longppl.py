@@ -79,7 +79,7 @@ class LongpplSpec(LengthsOfTextSpec):
             lengths=measured,
             rule=rule,
             budget=section.at_least('budget', max(measured)),
-            evaluator=_evaluator(asked),
+            evaluator=_evaluator(asked, max(measured)),
             **common,
         )
 
@@ -149,7 +149,7 @@ class LongpplSpec(LengthsOfTextSpec):
         return Evaluator(generator, tokenizer, facts.describe_model(model))
 
 
-def _evaluator(asked: EvalEntry) -> Source | None:
+def _evaluator(asked: EvalEntry, length: int) -> Source | None:
     """The run that says which tokens are key; None where it is the one that is measured."""
     name = asked.entry.named('evaluator', 'a run')
     if name is None:
@@ -157,4 +157,8 @@ def _evaluator(asked: EvalEntry) -> Source | None:
     found = asked.find_run(name, asked.entry.path('evaluator'), 0)
     if isinstance(found.data, TaskData):
         raise asked.entry.error('evaluator', 'it was trained on a task, and not on text')
+    if found.data.tokenizer == asked.run.data.tokenizer:
+        reads = found.model.longest
+        if reads is not None and length > reads:
+            raise asked.entry.error('evaluator', f'its positions end at {reads}, texts at {length}')
     return found

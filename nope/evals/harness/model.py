@@ -1,8 +1,9 @@
 """Adapter from a `Generator` to lm_eval's model interface (0.4.13).
 
-Texts are read as lm_eval's own models read them: the spelling of a special token is that token, and
-`bos=None` begins with the tokenizer's own prefix. The papers' harness added no BOS. An empty
-context, and what is before a whole text that has no prefix, is BOS where there is one, else EOS.
+Texts are read as lm_eval's own models read them: the spelling of a special token is that token
+(SentencePiece models read none), and `bos=None` begins with the tokenizer's own prefix. The papers'
+harness added no BOS. An empty context, and what is before a whole text that has no prefix, is BOS
+where there is one, else EOS.
 
 A model reads at most `window` tokens: longer contexts lose their beginning, but not the prefix as
 in lm_eval, and are counted (`contexts`, `truncated`). A continuation that is longer is refused, or
@@ -27,7 +28,7 @@ from nope.data import Tokenizer, digest, encode_with_bos, prefix_of, split_stops
 from nope.data.chat import Chat
 from nope.data.continuation import Continuation, cut
 from nope.data.prefix import last, start_id
-from nope.data.tokenizers import HuggingFaceTokenizer
+from nope.data.tokenizers import HuggingFaceTokenizer, encode_special
 from nope.evals.forward import Progress
 from nope.evals.generation import Generator, Options
 from nope.evals.harness.options import options_of
@@ -62,8 +63,8 @@ def adapter(
     lm_eval's questions. log: keeps every answer, under a digest of the model's input, and nothing
     is asked twice. It belongs to one model.
 
-    bos: as `nope.data.prefix` has it. ValueError for True with a tokenizer that has no BOS;
-    ModuleNotFoundError without lm_eval.
+    bos: as `nope.data.prefix` has it. ValueError for True with a tokenizer that has no BOS, and for
+    turns with one that reads no special tokens; ModuleNotFoundError without lm_eval.
     """
     check_installed()
     from lm_eval.api.model import TemplateLM
@@ -71,6 +72,8 @@ def adapter(
     if window < 1:
         raise ValueError(f'window is {window}; it must be at least 1')
     prefix_of(tokenizer, bos)
+    if chat is not None:
+        encode_special(tokenizer, '')
 
     class Adapter(Requests, TemplateLM):
         pass

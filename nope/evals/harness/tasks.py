@@ -6,8 +6,11 @@ import dataclasses
 import importlib.util
 import logging
 import pathlib
+import random
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from nope.evals.harness.local import local_tasks
 from nope.evals.harness.published import PUBLISHED, TABLE_1
@@ -168,8 +171,11 @@ def load(found: Found) -> dict[str, Any]:
     say how many examples stand before a question have none. OSError, saying what to do, where
     data cannot be had; ModuleNotFoundError where a task needs a package that is not there.
     """
-    from lm_eval.defaults import DEFAULT_OTHER_SEED
+    from lm_eval.defaults import DEFAULT_OTHER_SEED, DEFAULT_RANDOM_SEED
 
+    # As lm_eval's `simple_evaluate`: some tasks draw their questions while they load.
+    random.seed(DEFAULT_RANDOM_SEED)
+    np.random.seed(DEFAULT_OTHER_SEED)
     try:
         loaded = found.manager.load(list(found.specs))
     except OSError as error:

@@ -73,7 +73,8 @@ def run(
     after all tokens before.
 
     evaluator: says which tokens are key; None for the model itself. With another tokenizer, both
-    read the text of the document's first tokens, cut to `length` tokens for the model. rule.short
+    read the text of the document's first tokens, cut to `length` tokens for the model, and the
+    evaluator begins as its own tokenizer's files say. rule.short
     and rule.stride count the evaluator's tokens. log: texts that are in it are not measured again;
     the others are added batch_size at a time. It belongs to one model, its documents, its evaluator
     and its rule. Raises ValueError as `check`, before anything is computed, and for a loss that is
@@ -120,8 +121,8 @@ def _text(
     bos = bool(documents.prefix)
     text = tokenizer.decode(tokens[len(documents.prefix) :])
     ids, spans = [], []
-    for each in (tokenizer, evaluator.tokenizer):
-        before, (own, places) = encode_with_bos(each, '', bos), encode_spans(each, text)
+    for each, begins in ((tokenizer, bos), (evaluator.tokenizer, None)):
+        before, (own, places) = encode_with_bos(each, '', begins), encode_spans(each, text)
         ids.append(np.concatenate([before, own]))
         spans.append(np.concatenate([np.zeros((len(before), 2), np.int64), places]))
     return _JudgedText(ids[0][:length], ids[1], (spans[0][:length], spans[1]))
@@ -134,7 +135,7 @@ def _measure(
     losses = _full(model.generator, [text.tokens for text in texts])
     same = judge.generator is model.generator
     judged = losses if same else _full(judge.generator, [text.judged for text in texts])
-    prefix = prefix_of(judge.tokenizer, bos)
+    prefix = prefix_of(judge.tokenizer, bos if texts[0].spans is None else None)
     after_short = _short(judge.generator, [text.judged for text in texts], rule, prefix)
     rows = []
     for text, loss_T, full_T, short_T in zip(texts, losses, judged, after_short, strict=True):

@@ -18,7 +18,7 @@ from nope.evals.answers import Sample
 from nope.evals.forward import Progress
 from nope.evals.ruler import vocabulary
 from nope.evals.ruler.corpora import Corpora
-from nope.evals.ruler.fitting import Request
+from nope.evals.ruler.fitting import SHORT, Request
 from nope.evals.ruler.tasks import TASKS, check_names
 from nope.evals.ruler.vocabulary import Vocabulary
 from nope.runtime import files, processes
@@ -71,7 +71,9 @@ class RulerPlan:
         """The plan without the tasks that some length has no room for, and for each of these why.
         ValueError where no task is left."""
         misfits: dict[str, str] = {}
-        shortest = (min(self.lengths),)  # a longer one has room too
+        # The shortest of each kind: longer ones have room too.
+        kinds = [n for n in self.lengths if n < SHORT], [n for n in self.lengths if n >= SHORT]
+        shortest = tuple(min(lengths) for lengths in kinds if lengths)
         for task in self.tasks:
             try:
                 dataclasses.replace(self, tasks=(task,), lengths=shortest).check()

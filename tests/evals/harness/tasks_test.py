@@ -107,6 +107,20 @@ def test_settings_that_cannot_be_are_refused(include: pathlib.Path, data: pathli
         find(TASKS, data=data, built_in=False)
 
 
+def test_what_tasks_draw_while_they_load_is_drawn_alike(include: pathlib.Path) -> None:
+    (include / 'drawn.py').write_text(
+        'import random\n\ndef of(docs):\n    return docs.select([random.randrange(10**9) % len(docs)'
+        ' for _ in range(40)])\n'
+    )
+    mine = (include / 'mine.yaml').read_text().replace('mine', 'drawn')
+    (include / 'drawn.yaml').write_text(mine + 'process_docs: !function drawn.of\n')
+    asked = [
+        list(load(find(['drawn'], include=include, built_in=False))['tasks']['drawn'].eval_docs)
+        for _ in range(2)
+    ]
+    assert asked[0] == asked[1]
+
+
 def test_data_that_cannot_be_had_are_said(include: pathlib.Path) -> None:
     (include / 'rows.jsonl').unlink()
     with pytest.raises(OSError, match=r'the data of mine cannot be had: .*rows.jsonl'):

@@ -152,6 +152,27 @@ def test_key_tokens_cross_over_to_another_tokenizer_by_their_characters(
         np.testing.assert_array_equal(found[name], same[name])
 
 
+def test_an_evaluator_with_another_tokenizer_begins_by_its_own_files(
+    documents: Documents, folder: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    """The documents have no prefix, the evaluator's texts and short contexts begin with <s>."""
+    content = json.loads((folder / 'tokenizer.json').read_text())
+    first = {'SpecialToken': {'id': '<s>', 'type_id': 0}}
+    then = {'Sequence': {'id': 'A', 'type_id': 0}}
+    identity = next(t['id'] for t in content['added_tokens'] if t['content'] == '<s>')
+    content['post_processor'] = {
+        'type': 'TemplateProcessing',
+        'single': [first, then],
+        'pair': [first, then],
+        'special_tokens': {'<s>': {'id': '<s>', 'ids': [identity], 'tokens': ['<s>']}},
+    }
+    (tmp_path / 'tokenizer.json').write_text(json.dumps(content))
+    begins = load_tokenizer(str(tmp_path / 'tokenizer.json'))
+    judge, model = Rereader(), Rereader()
+    run(documents, tmp_path / 'a', model, evaluator=Evaluator(judge, begins, 'begins'))
+    assert model.asked[0] == (1, 15) and judge.asked[0] == (1, 16)
+
+
 def test_a_killed_measurement_goes_on_and_measures_nothing_twice(
     documents: Documents, tmp_path: pathlib.Path
 ) -> None:

@@ -192,6 +192,16 @@ def test_tasks_that_a_length_has_no_room_for_are_left_out() -> None:
         dataclasses.replace(whole, tasks=('vt',)).fitting()
 
 
+def test_common_words_have_room_in_2048_bytes_and_none_in_4096() -> None:
+    """From 4,096 tokens on a prompt has more words, more often: the longer one has no room."""
+    given = ByteTokenizer(), ('niah_single_1', 'cwe'), (2048, 4096)
+    whole = RulerPlan(*given, samples=1, words=WORDS)
+    dataclasses.replace(whole, tasks=('cwe',), lengths=(2048,)).check()
+    found, misfits = whole.fitting()
+    found.check()
+    assert [*misfits] == ['cwe'] and 'cwe: length is 4096 tokens' in misfits['cwe']
+
+
 @pytest.mark.parametrize('name', TASKS)
 def test_an_answer_begins_where_its_task_says(name: str, corpora: Corpora) -> None:
     """As in the published templates, whose answer_prefix a chat leaves to the assistant."""
