@@ -186,13 +186,23 @@ def _changed(
     settings: Mapping[str, Any], defaults: Mapping[str, Any]
 ) -> dict[str, tuple[Any, Any]]:
     """Fields of the config, and those of entries and sections beyond it. The other settings are
-    defaults of the code, which no config names."""
-    return {
+    defaults of the code, which no config names. Also fields of its entries that the figure was
+    drawn without."""
+    found = {
         path: (defaults.get(path), value)
-        for path, value in sorted(settings.items())
+        for path, value in settings.items()
         if _plain(defaults.get(path)) != _plain(value)
         and (path in defaults or path.rpartition('.')[0] not in defaults or _given(path))
     }
+    entries = {'.'.join(path.split('.')[:2]) for path in settings}
+    for path, value in defaults.items():
+        whole = isinstance(value, Mapping | list | tuple) or value is None
+        if whole or not _given(path) or '.'.join(path.split('.')[:2]) not in entries:
+            continue
+        # Settings note some sections as one value.
+        if not any(f'{path}.'.startswith((f'{p}.', f'{p}[')) for p in settings):
+            found[path] = value, None
+    return dict(sorted(found.items()))
 
 
 def _given(path: str) -> bool:

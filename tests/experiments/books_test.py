@@ -62,6 +62,8 @@ def test_the_result_is_the_same_wherever_the_books_lie(tmp_path, folder):
     assert changes({**settings, 'data.mixture': [mixture[0], ['retrieval', 0.1]]}) == {
         'data.mixture'
     }
+    without = {p: v for p, v in settings.items() if p != 'runs.half_forget_tied.search.tied'}
+    assert changes(without) == {'runs.half_forget_tied.search.tied'}
     found = figure_configs.differences('split_seeds_books', settings)
     assert found.config == 'configs/split_heads/split_seeds.py:quick,books'
 

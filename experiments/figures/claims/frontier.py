@@ -11,6 +11,7 @@ from experiments.figures.claims.catalogue import CLAIMS
 from experiments.figures.claims.decide import Every, Measured, Rule
 from experiments.figures.claims.verdict import ABOVE, AT_MOST, BELOW, Bound
 from experiments.figures.read.frontier_point import FrontierPoint
+from experiments.figures.read.length_group import check_windows
 from experiments.figures.roles import Roles, Shape, Undecided
 
 # A model with split heads from its first step on, and one whose heads were split afterwards.
@@ -80,8 +81,9 @@ def _below(claim: str, role: str, rival: str) -> Rule[Points]:
     multiple = CLAIMS[claim].thresholds['multiple']
 
     def less(points: Points) -> dict[str, np.ndarray]:
-        own = _loss(points[role], multiple)
-        return {f'less {p.label}': own - _loss(p, multiple) for p in _rivals(points, rival)}
+        own, rivals = points[role], _rivals(points, rival)
+        check_windows([p.loss for p in (own, *rivals)])
+        return {f'less {p.label}': _loss(own, multiple) - _loss(p, multiple) for p in rivals}
 
     return Rule(
         claim,

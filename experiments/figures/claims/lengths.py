@@ -13,7 +13,7 @@ from experiments.figures.claims.catalogue import CLAIMS
 from experiments.figures.claims.decide import Every, Measured, Rule
 from experiments.figures.claims.headline import number
 from experiments.figures.claims.verdict import ABOVE, BELOW, NEAR, Bound
-from experiments.figures.read.length_group import Group
+from experiments.figures.read.length_group import Group, check_windows
 from experiments.figures.roles import Roles, Shape, Undecided, told_apart
 
 BASE, UNIFORM, HEADSCALE, LOG_LENGTH = 'base', 'uniform', 'headscale', 'log_length'
@@ -74,11 +74,12 @@ class Less:
         return f'{MEASURES[self.measure]} with {one} less that with {other}, {at}{every}'
 
     def __call__(self, roles: Groups) -> Losses:
-        return {
-            label: getattr(one, self.measure)[:, one.at(m)]
-            - getattr(other, self.measure)[:, other.at(m)]
-            for label, m, one, other in self._cases(roles)
-        }
+        found = {}
+        for label, m, one, other in self._cases(roles):
+            check_windows((one, other))
+            lower, upper = (getattr(g, self.measure)[:, g.at(m)] for g in (one, other))
+            found[label] = lower - upper
+        return found
 
     def _cases(self, roles: Groups) -> Iterator[tuple[str, float, Group, Group]]:
         """Label, length, and both curves. Undecided where a fixed length was not measured."""
@@ -162,8 +163,7 @@ def _lowest(roles: Groups) -> Measured:
     groups = list(roles.players.values())
     if len(groups) < 2:
         raise Undecided('no other curve is drawn')
-    if len({g.windows for g in groups}) > 1:
-        raise Undecided('curves were measured on different windows')
+    check_windows(groups)
     names = list(told_apart({g.name: g.label for g in groups}).values())
     measured: dict[str, Any] = {}
     for measure in (WINDOW, TAIL):

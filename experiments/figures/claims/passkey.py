@@ -52,6 +52,8 @@ def _reach(roles: Panels) -> Measured:
     holds: dict[str, bool | None] = {}
     measured = {}
     for p in chosen:
+        if p.context == p.train_length:
+            _works_inside(p)
         found[p.label] = _reaches(p)
         measured[p.label] = {
             'reach_over_window': p.reach(LEAST) / p.context,

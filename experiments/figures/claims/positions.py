@@ -101,13 +101,15 @@ def _bends_meet(roles: Curves) -> Measured:
         first = _first_bend(extended)
         numbers.append(number('RoPE-NTK first bend', None if math.isinf(first) else first, 'L'))
 
+    limit, far = MEET['factor'], MEET['ntk_reach']
+
     def meet(threshold: float) -> bool:
-        limit = MEET['factor']
         ratios = [_entropy_over_loss(c, threshold) for c in as_trained.values()]
         near = all(ratio is not None and 1 / limit <= ratio <= limit for ratio in ratios)
-        far = MEET['ntk_reach']
         return near and (extended is None or _first_bend(extended, threshold) > far)
 
+    if extended and extended.positions[-1] < far * extended.train_length:
+        raise Undecided(f'{NAMES[NTK]} was not measured to {far:g} L')
     return measured, _at_every_threshold(meet), tuple(numbers)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from experiments.figures.claims.catalogue import CLAIMS
 from experiments.figures.claims.decide import Measured, Rule
 from experiments.figures.claims.headline import number
-from experiments.figures.roles import Roles, Shape
+from experiments.figures.roles import Roles, Shape, Undecided
 
 LOCAL, WITHOUT = 'local', 'nope'
 ROLES: Mapping[str, Shape] = {LOCAL: Shape.ONE, WITHOUT: Shape.ONE}
@@ -29,10 +29,14 @@ class Effect:
 
 @dataclasses.dataclass(frozen=True)
 class Effects:
-    """Of single heads, and of several silenced together."""
+    """Of single heads, and of several silenced together.
+
+    whole: share of keys that the model repeats with all heads, by multiples of L.
+    """
 
     heads: Sequence[Effect]
     groups: Sequence[Effect]
+    whole: Mapping[float, float]
 
 
 LEAST = CLAIMS['global_carry_keys'].thresholds['points']
@@ -56,6 +60,8 @@ def _loss(players: Roles[Player]) -> Measured:
 def _keys(players: Roles[Player]) -> Measured:
     local, every = players[LOCAL]
     far = max(local.keys)
+    if 100 * every.whole[far] < LEAST:
+        raise Undecided(f'with all heads {100 * every.whole[far]:g} % of the keys are repeated')
     # A tenth of the prompts may fall short of it by a rounding error.
     needed = [effect for effect in every.heads if 100 * effect.keys[far] >= LEAST - 1e-9]
     others = [effect for effect in needed if effect.silenced[0] not in local.silenced]

@@ -54,7 +54,9 @@ class Bound:
     def decided(self, found: Interval) -> bool:
         margin = float(self.margin)
         clear = not (margin and any(abs(found.mean - x) <= margin for x in self.limits))
-        return found.decides and clear and not any(map(found.contains, self.limits))
+        strict = self.side in (ABOVE, BELOW) and len(found.by_seed) > 1
+        tie = strict and found.mean == self.limit  # of all seeds alike: an interval of no width
+        return found.decides and clear and not (tie or any(map(found.contains, self.limits)))
 
     def said(self, unit: str) -> str:
         """'below 0.1 nats'."""

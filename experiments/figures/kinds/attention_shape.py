@@ -8,7 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from experiments.figures.base import Figure, kind
-from experiments.figures.given import FigureInput, Measures, check_count, check_options
+from experiments.figures.given import (
+    FigureInput,
+    Measures,
+    check_count,
+    check_options,
+    shared_attribute,
+)
 from experiments.figures.look import captions, mpl, style
 from experiments.figures.read import curves
 from nope.records import Records
@@ -18,7 +24,7 @@ PANELS: Mapping[str, tuple[str, str]] = {
     'loss': ('loss', 'nats per {token}'),
     'entropy': ('attention entropy', 'bits'),
     'keys': ('effective number of keys', 'exp(entropy in nats)'),
-    'local': ('weight on the latest L {token}s', 'share'),
+    'local': ('weight on the latest {span} {token}s', 'share'),
     'first': ('weight on the first {token}', 'share'),
     'norm': ("size of a head's output", 'Euclidean norm'),
 }
@@ -71,8 +77,10 @@ class AttentionShapeFigure(Figure[Shapes]):
         ends = [
             float(found['multiples'][-1]) for kinds in data.values() for found in kinds.values()
         ]
+        share = shared_attribute(given, [*data], 'span') / records.attributes['train_length']
+        span, token = f'{share:g} L' if share != 1 else 'L', captions.token_name(records)
         for name, words in PANELS.items():
-            title, unit = (x.format(token=captions.token_name(records)) for x in words)
+            title, unit = (x.format(token=token, span=span) for x in words)
             axes[name].set_title(title)
             axes[name].set_ylabel(unit)
             _set_axis(axes[name], max(1.0, *ends))

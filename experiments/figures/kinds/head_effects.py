@@ -61,7 +61,8 @@ class HeadEffectsFigure(Figure[Silenced]):
             )
         effects = [_effect(given, base, point) for point in others]
         count = len(given.options['heads'])
-        return Silenced(base, Effects(effects[:count], effects[count:]))
+        whole = {m: base.keys.shares[:, base.keys.at(m)].item() for m in (1.0, TIMES)}
+        return Silenced(base, Effects(effects[:count], effects[count:], whole))
 
     def shown(self, given: FigureInput, data: Silenced) -> Roles[tuple[Effect, Effects]]:
         players = {group.label: (group, data.effects) for group in data.effects.groups}

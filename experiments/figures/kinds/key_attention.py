@@ -93,9 +93,10 @@ class KeyAttentionFigure(Figure[Sequence[KeyAttention]]):
             f'Attention of the query that must find the key, which predicts its first {token} with '
             f"a digit. Top: where the weight lies of the head with the most weight on the key's "
             f'{token}s in prompts of up to L. The latest are {first.span:,} {token}s. The black '
-            'line is the share of keys repeated. Bottom: weight of every head on the key. '
+            'line is the share of keys repeated. Bottom: weight on the key of every head and seed. '
             f'L = {first.keys.train_length:,}. '
-            f'{length_axes.seeds_caption(len(first.keys.seeds))} {captions.sources(labelled)}'
+            f'{length_axes.seeds_caption(len(first.keys.seeds), shaded=False)} '
+            f'{captions.sources(labelled)}'
         )
 
 

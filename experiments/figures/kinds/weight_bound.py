@@ -152,7 +152,8 @@ class WeightBoundFigure(Figure[Sequence[Limits]]):
             'The lead of a logit is taken over the log of the mean of exp of the others. Kept from '
             'L, it would give the green weights. Solid lines are the head with the most weight on '
             'the key in prompts of up to L, dotted lines the median over heads. '
-            f'L = {keys.train_length:,}. {length_axes.seeds_caption(len(keys.seeds))} '
+            f'L = {keys.train_length:,}. '
+            f'{length_axes.seeds_caption(len(keys.seeds), shaded=False)} '
             f'{captions.sources(labelled)}'
         )
 

@@ -56,7 +56,7 @@ def panels_caption(train_length: int, tail: int | None = None, token: str = 'tok
     )
 
 
-def seeds_caption(seeds: int) -> str:
+def seeds_caption(seeds: int, *, shaded: bool = True) -> str:
     count = 'one seed' if seeds == 1 else f'{seeds} seeds'
-    shaded = f'; shaded: {SPREAD} of the seeds' if seeds > 1 else ''
-    return f'Mean over {count}{shaded}. Nothing is smoothed.'
+    spread = f'; shaded: {SPREAD} of the seeds' if seeds > 1 and shaded else ''
+    return f'Mean over {count}{spread}. Nothing is smoothed.'

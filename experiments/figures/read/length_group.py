@@ -11,6 +11,7 @@ import numpy as np
 from experiments.figures.given import FigureInput
 from experiments.figures.look.captions import measured_on
 from experiments.figures.read.by_seed import BySeed, check_seeds, index_of
+from experiments.figures.roles import Undecided
 from nope.records import Records
 
 
@@ -63,6 +64,12 @@ def check_alike(given: FigureInput, groups: Sequence[Group]) -> None:
                 f'figure {given.name!r}: {g.name!r} was measured at other lengths '
                 f'({g.multiples.tolist()} L) than {first.name!r} ({first.multiples.tolist()} L)'
             )
+
+
+def check_windows(groups: Sequence[Group]) -> None:
+    """Undecided unless all groups were measured on the same windows."""
+    if len({g.windows for g in groups}) > 1:
+        raise Undecided('curves were measured on different windows')
 
 
 def by_length(multiples: np.ndarray, values: np.ndarray) -> dict[str, float]:

@@ -108,10 +108,12 @@ def test_settings_that_cannot_be_are_refused(include: pathlib.Path, data: pathli
 
 
 def test_what_tasks_draw_while_they_load_is_drawn_alike(include: pathlib.Path) -> None:
-    (include / 'drawn.py').write_text(
-        'import random\n\ndef of(docs):\n    return docs.select([random.randrange(10**9) % len(docs)'
-        ' for _ in range(40)])\n'
-    )
+    (include / 'drawn.py').write_text("""
+import random
+
+def of(docs):
+    return docs.select([random.randrange(10**9) % len(docs) for _ in range(40)])
+""")
     mine = (include / 'mine.yaml').read_text().replace('mine', 'drawn')
     (include / 'drawn.yaml').write_text(mine + 'process_docs: !function drawn.of\n')
     asked = [

@@ -87,6 +87,7 @@ TABLE = [
     ('bends_meet', {'base': bends(90, 1e9)}, FAILS),
     ('bends_meet', {'ntk': bends(200, 200)}, HOLDS),
     ('bends_meet', {'ntk': bends(80, 200)}, FAILS),
+    ('bends_meet', {'ntk': bends(200, 200, length=100)}, NOT),
     # A slow rise passes a small threshold soon, and a large one late.
     ('bends_meet', {'base': bends(66, 66, entropy_slope=0.3)}, OPEN),
     ('bends_move', moved(bends(66, 66), loss_bend=62, loss_slope=0.3, entropy_bend=160), OPEN),

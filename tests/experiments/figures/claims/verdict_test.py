@@ -34,6 +34,7 @@ def test_the_interval_is_students(seeds):
         ([0.2], True, False, False, True),
         ([-0.2], False, True, True, True),
         ([0.0], False, False, True, True),
+        ([0.0, 0.0, 0.0], None, None, True, True),
         ([0.6], True, False, False, False),
     ],
 )

@@ -165,10 +165,10 @@ def test_one_number_a_head_is_held_against_every_rival(first, second, below):
     assert claim.holds is below and claim.numbers[0].what.endswith('one b')
     assert list(claim.numbers[0].by_seed) == pytest.approx([first - second] * 2)
     assert found['below_nape'].holds is False
-    # As many keys are not more, also where another rival has fewer.
-    assert found['per_head_further_than_one'].holds is False
+    # As many keys decide nothing, also where another rival has fewer.
+    assert found['per_head_further_than_one'].holds is None
     assert found['per_head_further_than_one'].numbers[0].what.endswith('one a')
-    assert found['further_than_nape'].holds is False
+    assert found['further_than_nape'].holds is None
     low |= {'one a': low['one b'], 'NAPE': low['one b']}
     found = {c.id: c for c in figure_of(losses, own_keys=low, roles=roles).claims}
     for claim in ('per_head_further_than_one', 'further_than_nape'):

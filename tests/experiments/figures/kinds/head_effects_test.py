@@ -59,6 +59,7 @@ def test_claims_name_the_head_that_retrieves():
     assert claims(heads=tenth)['global_carry_keys'].holds is True
     none = dict.fromkeys(HEADS, (0.0, 1.0, 1.0))
     assert claims(heads=none)['global_carry_keys'].holds is False
+    assert claims(whole=(0.0, 0.0, 0.0))['global_carry_keys'].verdict == 'not measured'
     swapped = {'local': (HEAD_GROUPS['local'][0], (0.1, 0, 0)), 'nope': HEAD_GROUPS['nope']}
     assert claims(groups=swapped)['local_carry_loss'].holds is False
 

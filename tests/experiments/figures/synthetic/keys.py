@@ -235,9 +235,11 @@ def effect_options() -> dict:
     }
 
 
-def effect_runs(seeds: int, heads: dict = HEADS, groups: dict = HEAD_GROUPS) -> dict[str, Records]:
+def effect_runs(
+    seeds: int, heads: dict = HEADS, groups: dict = HEAD_GROUPS, whole: tuple = (0.0, 1.0, 1.0)
+) -> dict[str, Records]:
     runs = {}
-    silenced = {'nothing': ([], (0.0, 1.0, 1.0))}
+    silenced = {'nothing': ([], whole)}
     silenced |= {f'{i}.{j}': ([(i, j)], lost) for (i, j), lost in heads.items()}
     for name, (gone, (rise, near, far)) in {**silenced, **groups}.items():
         for seed in range(seeds):
