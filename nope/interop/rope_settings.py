@@ -14,6 +14,7 @@ Written is the first, which both versions read.
 from __future__ import annotations
 
 import dataclasses
+import logging
 import math
 from collections.abc import Callable
 from typing import Any
@@ -36,6 +37,8 @@ from nope.positions import (
 THETA = 10_000.0
 ORIGINAL = 'original_max_position_embeddings'
 _SHARE = 'partial_rotary_factor'
+log = logging.getLogger(__name__)
+
 _COMMON = ('rope_type', 'type', 'rope_theta', _SHARE)
 
 
@@ -166,6 +169,8 @@ def _read_yarn(fields: Fields, longest: int, original: int) -> Scaling:
     if fast <= slow:
         raise fields.wrong('beta_fast', f'a number above beta_slow, {slow:g}')
     truncate = fields.flag('truncate', True)
+    if fields.has('attn_factor'):
+        log.warning('config.json: attn_factor of YaRN is read over, as by transformers')
     by_parts = ByParts(factor, original, slow, fast, 'dimensions', truncate)
     multiplier = fields.optional_number('attention_factor')
     over, under = (fields.number(key, 0.0, zero=True) for key in ('mscale', 'mscale_all_dim'))
@@ -198,7 +203,7 @@ def _read_llama3(fields: Fields, longest: int, original: int) -> Scaling:
 
 
 # rope_type: the settings it has, and the scaling of these, of the longest sequence and of the
-# length of pre-training. 'finetuned' is a note that changes nothing.
+# length of pre-training. 'finetuned' and 'attn_factor', of YaRN's own code, change nothing in stock.
 _READERS: dict[str, tuple[tuple[str, ...], Callable[[Fields, int, int], Scaling]]] = {
     'default': ((), lambda fields, longest, original: Unscaled()),
     'linear': (('factor',), lambda fields, longest, original: Linear(fields.number('factor'))),
@@ -209,7 +214,7 @@ _READERS: dict[str, tuple[tuple[str, ...], Callable[[Fields, int, int], Scaling]
     'yarn': (
         (
             *('factor', 'attention_factor', 'beta_fast', 'beta_slow', 'mscale', 'mscale_all_dim'),
-            *('truncate', 'finetuned', ORIGINAL),
+            *('truncate', 'finetuned', 'attn_factor', ORIGINAL),
         ),
         _read_yarn,
     ),

@@ -22,7 +22,7 @@ from nope.interop.families.base import Described
 from nope.interop.fold import fold
 from nope.interop.mapping import LAM, Tensor
 from nope.interop.row_major import row_major
-from nope.interop.tokenizer_files import write_tokenizer
+from nope.interop.tokenizer_files import keep_as_it_is, write_tokenizer
 from nope.model import ModelConfig
 from nope.runtime import files
 from nope.runtime.files import write_json
@@ -154,7 +154,10 @@ def _write(
     longer = 0 if export.lam == 'none' else export.length or 0
     context = max(longer, described.longest or 0, described.train_length or 0) or None
     facts = described._replace(model=model, longest=context, dtype=export.dtype)
-    write_json(folder / 'config.json', writer_of(model).write_config(model, facts))
+    config = writer_of(model).write_config(model, facts)
+    write_json(folder / 'config.json', config)
+    if tokenizer is not None:
+        keep_as_it_is(tokenizer, folder, config['model_type'])
     write_json(
         folder / EXPORT,
         {

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pathlib
 
+from nope.data.special_tokens import CONFIG, READ_AS_IT_IS
 from nope.data.tokenizers import BYTE_VALUES, ByteTokenizer, Tokenizer
-from nope.runtime.files import read_bytes, write_json
+from nope.runtime.files import read_bytes, read_object, write_json
 
 # What `transformers` may read beside the weights; the weights and their config are ours to write.
 VOCABULARIES = ('tokenizer.json', 'tokenizer.model', 'vocab.json', 'merges.txt')
@@ -40,6 +41,17 @@ def write_tokenizer(source: str, folder: pathlib.Path) -> None:
     for file, name in copied.items():
         if file.is_file():
             (folder / name).write_bytes(read_bytes(file))
+
+
+def keep_as_it_is(source: str, folder: pathlib.Path, kind: str) -> None:
+    """Lets stock take the copied tokenizer.json as it is where it does so in `source`, by the kind
+    of model there, and would build it anew by its class for a model of the `kind` written."""
+    path, declared = pathlib.Path(source), folder / CONFIG
+    beside = (path.parent if path.is_file() else path) / 'config.json'
+    was = (read_object(beside) or {}).get('model_type')
+    if was in READ_AS_IT_IS and kind not in READ_AS_IT_IS and (folder / 'tokenizer.json').is_file():
+        found = read_object(declared) or {}
+        write_json(declared, found | {'tokenizer_class': 'PreTrainedTokenizerFast'})
 
 
 def ends_within(tokenizer: Tokenizer, vocab_size: int) -> tuple[int, ...]:

@@ -40,6 +40,8 @@ SETTINGS: list[tuple[dict[str, Any], Scaling]] = [
     ({**YARN, 'factor': None, ORIGINAL: 2048}, Yarn(4.0, 2048)),
     (YARN, Yarn(4.0, 8192)),
     ({**YARN, ORIGINAL: 2048, 'finetuned': True}, Yarn(4.0, 2048)),
+    # As in DeepSeek-R1-0528-Qwen3-8B
+    ({**YARN, ORIGINAL: 2048, 'attn_factor': 0.8782488562869419}, Yarn(4.0, 2048)),
     (
         {**YARN, 'beta_fast': 20, 'beta_slow': 2, 'truncate': False},
         Yarn(4.0, 8192, 2.0, 20.0, truncate=False),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
 
 import hypothesis
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import strategies
 
 from nope.data import load_tokenizer
-from nope.interop.tokenizer_files import has_tokenizer, tokenizer_in, write_tokenizer
+from nope.interop.tokenizer_files import has_tokenizer, keep_as_it_is, tokenizer_in, write_tokenizer
 
 
 @pytest.fixture(scope='module')
@@ -68,6 +69,32 @@ def test_a_tokenizer_file_takes_what_is_declared_beside_it(
     write_tokenizer(str(source / f'tokenizer.{kind}'), target)
     assert {p.name for p in target.iterdir()} == {f'tokenizer.{kind}', *declared}
     assert all(p.read_text() == p.name for p in target.iterdir())
+
+
+@pytest.mark.parametrize(
+    ('was', 'kind', 'named'),
+    [
+        ('phi3', 'llama', 'PreTrainedTokenizerFast'),
+        ('phi3', 'phi3', 'GPT2Tokenizer'),
+        ('llama', 'llama', 'GPT2Tokenizer'),
+        (None, 'llama', 'GPT2Tokenizer'),
+    ],
+)
+def test_another_kind_of_model_does_not_build_the_tokenizer_anew(
+    tmp_path: pathlib.Path, was: str | None, kind: str, named: str
+) -> None:
+    """Phi-4 is read as it is under `phi3`; as Llama its class would put GPT-2's pattern in it."""
+    source, target = tmp_path / 'source', tmp_path / 'target'
+    source.mkdir(), target.mkdir()
+    (source / 'tokenizer.json').write_text('{}')
+    (source / 'tokenizer_config.json').write_text('{"tokenizer_class": "GPT2Tokenizer"}')
+    if was is not None:
+        (source / 'config.json').write_text(f'{{"model_type": "{was}"}}')
+    for given in (source, source / 'tokenizer.json'):
+        write_tokenizer(str(given), target)
+        keep_as_it_is(str(given), target, kind)
+        declared = json.loads((target / 'tokenizer_config.json').read_text())
+        assert declared == {'tokenizer_class': named}
 
 
 def test_a_vocabulary_that_is_copied_and_not_read_is_a_tokenizer(tmp_path: pathlib.Path) -> None:
