@@ -43,6 +43,9 @@ def from_entry(scope: Scope, entry: Section) -> RunSpec:
         given['warmup_steps'] = warmup_steps(section, steps)
     optimizer = section.make(OptimizerConfig, **given)
     if optimizer.entropy_penalty:
+        if isinstance(config, TaskData):
+            rule = 'rows of a task are padded, and the entropy of padding would count'
+            raise section.error('entropy_penalty', rule)
         first = model if earlier is None else earlier.model
         if not first.heads_without_position.any():
             described = first.describe_position()

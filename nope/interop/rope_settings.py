@@ -203,7 +203,7 @@ def _read_llama3(fields: Fields, longest: int, original: int) -> Scaling:
 
 
 # rope_type: the settings it has, and the scaling of these, of the longest sequence and of the
-# length of pre-training. 'finetuned' and 'attn_factor', of YaRN's own code, change nothing in stock.
+# length of pre-training. 'finetuned' and YaRN's own 'attn_factor' change nothing in stock.
 _READERS: dict[str, tuple[tuple[str, ...], Callable[[Fields, int, int], Scaling]]] = {
     'default': ((), lambda fields, longest, original: Unscaled()),
     'linear': (('factor',), lambda fields, longest, original: Linear(fields.number('factor'))),

@@ -25,6 +25,7 @@ from nope.training import tracker
 from nope.training.config import Earlier
 from nope.variables import abstract_variables
 from tests.evals.longbench import files
+from tests.experiments import task_configs
 
 FOLDER = pathlib.Path(__file__).parents[2] / 'configs'
 CONFIGS = sorted(
@@ -347,6 +348,9 @@ def test_an_entropy_penalty_needs_heads_without_position() -> None:
     config.runs.nope = changes
     made = build(config).evals['nope'].run
     assert made.train.optimizer.entropy_penalty == 0.1
+    config = task_configs.config(train={'length': 20, 'entropy_penalty': 0.1})
+    with pytest.raises(ValueError, match=r'entropy_penalty is 0\.1; rows of a task are padded'):
+        build(config)
 
 
 @pytest.mark.parametrize(
