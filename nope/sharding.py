@@ -84,10 +84,13 @@ def make_mesh(
     sizes = config.sizes(len(devices), field)
     slices = len({getattr(device, 'slice_index', 0) for device in devices})
     auto = (AxisType.Auto,) * len(AXES)
-    if slices == 1:
-        return jax.make_mesh(sizes, AXES, axis_types=auto, devices=devices)
-    if devices[0].platform != 'tpu':  # JAX calls each machine a slice
+    if devices[0].platform != 'tpu':  # JAX calls each GPU machine a slice
+        if slices == 1:
+            return jax.make_mesh(sizes, AXES, axis_types=auto, devices=devices)
         return Mesh(np.asarray(devices).reshape(sizes), AXES, axis_types=auto)
+    if slices == 1:  # `jax.make_mesh` lets an axis take part of a side of the grid on v5e alone
+        placed = mesh_utils.create_device_mesh(sizes, devices, allow_split_physical_axes=True)
+        return Mesh(placed, AXES, axis_types=auto)
     if sizes[0] % slices:
         raise ValueError(
             f'{field}.data is {sizes[0]} over {slices} slices; it must be a multiple of them'

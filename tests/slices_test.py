@@ -36,6 +36,12 @@ def test_another_axis_over_slices_is_refused() -> None:
         make_mesh(MeshConfig(data=1, fsdp=32), targets.devices('v5e:4x4:2'))
 
 
+@pytest.mark.parametrize('topology', ['v5e:4x4', 'v6e:4x4', 'v5p:4x4x4'])
+def test_an_axis_may_take_part_of_a_side_of_the_grid(topology: str) -> None:
+    found = make_mesh(MeshConfig(1, 8, 1, None), targets.devices(topology))
+    assert dict(found.shape) == {'data': 1, 'fsdp': 8, 'tensor': 1, 'context': found.size // 8}
+
+
 @pytest.mark.parametrize('topology', ['v5e', 'v5e:4x4:', 'v5e:4x4:0', 'h300:8', 'h200:0x8'])
 def test_an_unknown_topology_is_refused(topology: str) -> None:
     with pytest.raises(ValueError, match=f"topology '{topology}' is unknown; accepted: a100"):

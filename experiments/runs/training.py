@@ -115,8 +115,7 @@ def make(bench: Bench, spec: RunSpec, folder: pathlib.Path, check_alone: Callabl
             check()
             return bench.should_stop()
 
-        if spec.init is None:
-            bench.release()
+        bench.release()
         began = time.monotonic()
         train(
             spec.model,
@@ -188,6 +187,8 @@ def initial(bench: Bench, spec: RunSpec) -> Variables:
         variables = fresh_variables(spec.model, bench.mesh_of(spec), spec.seed)
     else:
         mesh, variables = bench.mesh_of(spec), bench.variables(spec.init)
+        if not spec.searches:  # what it trains is copied
+            bench.release()
         if spec.order_from is not None:
             order_LK = order_of(bench.head_scores(spec.order_from), spec.init.model.kv_heads)
             params = reordered(spec.init.model, variables['params'], order_LK)

@@ -130,7 +130,9 @@ class Checkpoints:
         items = self._contents.composed(step, arrays, data)
         with self._writing(f'that of step {step}'):
             processes.from_first(self._check_folder)
-            self._manager.save(step, args=items)
+            if not self._manager.save(step, args=items):
+                # The others wait for this process inside.
+                raise OSError(f'this process lists a step of {self.folder} that is not there')
 
     def restore(self, target: Arrays) -> Restored | None:
         """The newest whole checkpoint, its arrays onto the shardings of `target`.

@@ -61,8 +61,8 @@ def eval_blocks(
 
     cut: one of `CUTS`. Packed windows are the first `count` of length + 1 tokens of the split's
     documents joined, whatever the seed, as training sequences of joined documents are. A position's
-    context may begin in the document before. `ends` takes the last length + 1 tokens of each document of `shortest`
-    tokens or more and of fewer than `longest` (None: no limit).
+    context may begin in the document before. `ends` takes the last length + 1 tokens of each
+    document of `shortest` tokens or more and of fewer than `longest` (None: no limit).
 
     Raises ValueError where no document is long enough, naming the longest, and as
     `stores.open_store`.

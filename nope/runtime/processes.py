@@ -162,7 +162,9 @@ def settings(mode: str, environ: Mapping[str, str]) -> dict[str, Any] | None:
             f'{BY_HAND[2]} is {process}; accepted: 0 to {processes - 1}, with {BY_HAND[1]} '
             f'{processes}'
         )
-    return dict(coordinator_address=address, num_processes=processes, process_id=process)
+    found = dict(coordinator_address=address, num_processes=processes, process_id=process)
+    # Under srun or mpirun JAX would give a process one GPU of its machine.
+    return found | {'cluster_detection_method': 'deactivate'}
 
 
 def _check_port(address: str) -> None:

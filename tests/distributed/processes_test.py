@@ -13,6 +13,10 @@ from nope.runtime import processes
 from tests.distributed import launching
 
 WHOLE = {'JAX_COORDINATOR_ADDRESS': 'host:1234', 'JAX_NUM_PROCESSES': '4', 'JAX_PROCESS_ID': '2'}
+BY_HAND = {
+    'coordinator_address': 'host:1234', 'num_processes': 4, 'process_id': 2,
+    'cluster_detection_method': 'deactivate',
+}  # fmt: skip
 
 
 def run(body: str, count: int = 2) -> list[tuple[int, str, str]]:
@@ -191,7 +195,8 @@ def test_alone_everything_is_decided_here() -> None:
         ('auto', {'SLURM_STEP_NUM_TASKS': '1'}, None),
         ('auto', {'SLURM_STEP_NUM_TASKS': '8'}, {'cluster_detection_method': 'slurm'}),
         ('auto', {'OMPI_COMM_WORLD_SIZE': '2'}, {'cluster_detection_method': 'ompi'}),
-        ('auto', WHOLE, {'coordinator_address': 'host:1234', 'num_processes': 4, 'process_id': 2}),
+        ('auto', WHOLE, BY_HAND),
+        ('auto', WHOLE | {'SLURM_STEP_NUM_TASKS': '4'}, BY_HAND),  # each has its machine's GPUs
     ],
 )
 def test_the_environment_says_who_takes_part(mode, environ, expected) -> None:

@@ -133,6 +133,21 @@ def test_the_figures_of_a_stage_run_side_by_side(tmp_path: pathlib.Path) -> None
     assert {'--config.init=hf:data/checkpoint', '--plan'} < set(called(calls)[-1])
 
 
+def test_a_stage_that_is_stopped_waits_for_its_commands_to_save(tmp_path: pathlib.Path) -> None:
+    python, calls = tmp_path / 'python', tmp_path / 'calls'
+    stand_in(python, calls, 'trap "sleep 1; touch saved; exit 143" TERM; sleep 60 & wait')
+    (tmp_path / 'data' / 'books').mkdir(parents=True)
+    (tmp_path / 'data' / 'books_tokenizer').mkdir()
+    (tmp_path / 'data' / 'books_tokenizer' / 'tokenizer.json').write_text('{}')
+    command = ['bash', str(FOLDER / 'large_one_gpu.sh'), 'table']
+    stage = subprocess.Popen(command, env=found_in(tmp_path), cwd=tmp_path)
+    while not calls.exists():
+        time.sleep(0.1)
+    time.sleep(0.5)  # until it has set its trap
+    stage.terminate()
+    assert stage.wait(timeout=30) and (tmp_path / 'saved').exists()
+
+
 def test_the_scripts_run_the_command(tmp_path: pathlib.Path) -> None:
     calls = tmp_path / 'calls'
     for name in ('gcloud', 'srun', 'scontrol'):
@@ -160,7 +175,7 @@ def test_a_slice_that_was_taken_away_is_asked_for_anew(tmp_path: pathlib.Path) -
     host.mkdir()
     stand_in(tmp_path / 'gcloud', calls, f"""
 case "$*" in
-    *describe*) cat {state} ;;
+    *describe*) cat {state} 2>/dev/null || {{ echo NOT_FOUND >&2; exit 1; }} ;;
     *delete*) rm {state} ;;
     *create*) echo ACTIVE > {state} ;;
     *scp*) for a; do case $a in /*.tar) cp "$a" {host}/nope.tar ;; esac; done ;;

@@ -196,7 +196,8 @@ def report(
     if 'matmul' in taken:
         peak = 2 * MATMUL_SIZE**3 / taken['matmul']
     for name in calls:
-        bases = name + PLAIN, 'library', 'reference'
+        ending = PLAIN if name.endswith(PLAIN) else ''
+        bases = name + PLAIN, 'library' + ending, 'reference' + ending
         base = next((other for other in bases if other in calls), None)
         rate = 2 * PRODUCTS[kind] * case.visible_pairs * case.head_dim / taken[name]
         harness.emit(

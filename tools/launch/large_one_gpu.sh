@@ -60,5 +60,8 @@ done
 status=0
 for command in "${commands[@]}"; do
     wait "$command" || status=$?
+    while kill -0 "$command" 2>/dev/null; do # a signal ended the wait: the command still saves
+        wait "$command" || status=$?
+    done
 done
 exit "$status"

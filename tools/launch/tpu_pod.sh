@@ -40,12 +40,18 @@ else
     request+=(--node-id="$NAME")
 fi
 
+packed=$(mktemp -d)
+trap 'rm -rf "$packed"' EXIT
+
+# A request that fails for a while says nothing of the resource.
 state() {
     gcloud compute tpus queued-resources describe "$NAME" "${where[@]}" \
-        --format='value(state.state)' 2>/dev/null || echo MISSING
+        --format='value(state.state)' 2>"$packed/said" && return
+    if grep -q NOT_FOUND "$packed/said"; then echo MISSING; else echo UNKNOWN; fi
 }
 
 found=$(state)
+[ "$found" != UNKNOWN ] || fail "$(cat "$packed/said")"
 if [ "$found" = FAILED ] || [ "$found" = SUSPENDED ]; then
     gcloud compute tpus queued-resources delete "$NAME" "${where[@]}" --force --quiet
     found=MISSING
@@ -68,9 +74,7 @@ if [ "${NODES:-1}" -gt 1 ]; then
 fi
 
 # What the hosts run: the files that git tracks, as they are here.
-packed=$(mktemp -d)
 archive=$packed/nope.tar
-trap 'rm -rf "$packed"' EXIT
 git -C "$root" ls-files -z |
     tar --create --file="$archive" --directory="$root" --null --files-from=-
 
@@ -82,7 +86,12 @@ remote_python=$(printf '%q' "${PYTHON:-python3}")
 # before it has saved.
 pids=()
 for node in "${nodes[@]}"; do
-    gcloud compute tpus tpu-vm scp --worker=all "${where[@]}" "$archive" "$node:nope.tar"
+    gcloud compute tpus tpu-vm scp --worker=all "${where[@]}" "$archive" "$node:nope.tar" &
+    pids+=("$!")
+done
+for pid in "${pids[@]}"; do wait "$pid"; done
+pids=()
+for node in "${nodes[@]}"; do # at once: the first slice waits for the others, but not for ever
     gcloud compute tpus tpu-vm ssh "$node" --worker=all "${where[@]}" --command="
         set -e
         mkdir -p nope $work; tar --extract --file=nope.tar --directory=nope; cd nope

@@ -42,7 +42,10 @@ def run(
     """
     # The longest first: what does not fit is said before anything is answered.
     longest_first = sorted(plan.lengths, reverse=True)
-    for length, book in progress([(n, b) for n in longest_first for b in range(len(plan.books))]):
+    every = [(n, b) for n in longest_first for b in range(len(plan.books))]
+    # Each computes: of those that do not, processes would be several ahead of each other.
+    missing = [part for part in every if not all(key in log for key in _keys(plan, *part))]
+    for length, book in progress(missing):
         part = plan.part(length, book)  # one at a time: a part may have 100 MB
         answers.run(
             generator, plan.tokenizer, [part], log=log, bos=bos, chat=chat, batch_size=batch_size
@@ -92,12 +95,12 @@ def effective_length(lengths: Sequence[int], average: np.ndarray, base: float | 
 
 def _logged(plan: NolimaPlan, log: SampleLog, field: str) -> np.ndarray:
     """A field of all samples, [length, book, pair, depth]."""
-    count = len(plan.pairs) * len(DEPTHS)
-    books = [plan.task(book) for book in range(len(plan.books))]
-    rows = [
-        log[answers.key(book, length, index)][field]
-        for length in plan.lengths
-        for book in books
-        for index in range(count)
-    ]
+    books = range(len(plan.books))
+    rows = [log[k][field] for n in plan.lengths for book in books for k in _keys(plan, n, book)]
     return np.array(rows).reshape(len(plan.lengths), len(books), len(plan.pairs), len(DEPTHS))
+
+
+def _keys(plan: NolimaPlan, length: int, book: int) -> list[str]:
+    """Of the samples of a part, in the log."""
+    count = len(plan.pairs) * len(DEPTHS)
+    return [answers.key(plan.task(book), length, index) for index in range(count)]
