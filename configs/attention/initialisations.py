@@ -3,12 +3,12 @@
     nope run initialisations:quick --workdir=work/quick
 
 NoPE from three kinds of first weights, at five steps of its training. The learning rate of the
-first step is 0, so the model after it is the untrained one. Rank correlations say how much of the
-order of the heads at the end is there before. Every model is trained a second time, from the same
-first weights on other data. The other seeds are the control. Three seeds;
+first step is 0, so the model after it is the untrained one. Rank correlations compare the order of
+the heads by entropy at each step with that at the end. Every model is trained a second time, from
+the same first weights on other data. The other seeds are the control. Three seeds;
 `--config.seeds="(0,)"` for one, which has no control.
 
-Quick: 18 trainings of two to four minutes on two CPU cores. Not run with all seeds.
+Quick: 18 trainings of two to four minutes on two CPU cores. Not run.
 """
 
 from ml_collections import ConfigDict

@@ -9,8 +9,8 @@ the records have 16 bytes for each token and head.
 
 SmolLM2 (135M, L = 8,192) over 16,384 tokens: two and a half minutes of two busy CPU cores for each.
 Result: its heads have half of their weight on the latest 512 tokens at L, a tenth at 2 L. Under
-YaRN 4 they keep theirs. Gemma 3 (270M, L = 32,768) over 131,072: ten minutes of two free cores, 6.2
-GB. Beyond L its global layers lose theirs too.
+YaRN 4 they keep that weight. Gemma 3 (270M, L = 32,768) over 131,072: ten minutes of two free
+cores, 6.2 GB. Beyond L its global layers lose that weight too.
 """
 
 from ml_collections import ConfigDict

@@ -3,13 +3,13 @@
     nope run drope:quick --workdir=work/quick
 
 DroPE (arXiv 2512.12167): a RoPE model is trained on at L without its rotation, for a tenth and a
-quarter of its steps. It is measured so, with HeadScale searched at 4 L, and with a log-length
-lambda searched up to 8 L. Beside it stand RoPE, NoPE from scratch, and one training that drops its
-rotation after three quarters of its steps.
+quarter of its steps. Both are measured as trained. The longer one also gets HeadScale searched at 4
+L from 1, or a log-length lambda searched up to 8 L. Beside it stand RoPE, NoPE from scratch, and
+one training that drops its rotation after three quarters of its steps.
 
-Quick: two CPU cores, 5 minutes after one_search and biases in one work folder. Result (one seed): a
-quarter more training leaves 1.76 nats at L, where RoPE has 1.27. At 8 L it has 2.31, where RoPE has
-3.15.
+Quick: two CPU cores, 5 minutes after one_search and encodings in one work folder. Result (one
+seed): a quarter more training leaves 1.76 nats at L, where RoPE has 1.27. At 8 L it has 2.31, where
+RoPE has 3.15.
 """
 
 from ml_collections import ConfigDict

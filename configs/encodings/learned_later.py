@@ -6,9 +6,9 @@ The table of positions starts at 0, so that step 0 is the NoPE model itself. It 
 quarter of the pre-training's steps, with the weights or alone. Beside it stand the same training
 without positions and RoPE from scratch. Rows beyond L, which no training reaches, stay 0.
 
-Quick: two CPU cores, 2 minutes after one_search and biases in one work folder. Result (one seed):
-the table restores 0.012 of the 0.140 nats that NoPE lacks at L, and costs 0.1 beyond L. Alone it
-changes nothing.
+Quick: two CPU cores, 2 minutes after one_search and encodings in one work folder. Result (one
+seed): the table restores 0.012 of the 0.140 nats that as much more training without it leaves at L,
+and costs 0.1 beyond L. Alone it changes nothing.
 """
 
 from ml_collections import ConfigDict

@@ -7,9 +7,9 @@ a sorted random subset of the positions below 8 L. Windows of n tokens have posi
 over that range. A learned table that was trained on the first L positions has nothing for others,
 and is measured with random ones only.
 
-Quick: two CPU cores, 7 minutes after one_search and biases in one work folder. Result (one seed):
-random positions take RoPE at 8 L from 3.15 to 2.14 nats and cost 0.06 at L. No encoding stays
-level.
+Quick: two CPU cores, 7 minutes after one_search and encodings in one work folder. Result (one
+seed): random positions take RoPE at 8 L from 3.15 to 2.14 nats and cost 0.06 at L. No encoding
+stays level.
 """
 
 from ml_collections import ConfigDict

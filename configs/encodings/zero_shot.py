@@ -5,7 +5,7 @@
 Dynamic NTK and YaRN at every factor of a grid; the factor is chosen on validation windows, for each
 length and once for all. Beside them stand RoPE as it is, ALiBi, and NoPE as it is, with a
 length-aware lambda, and with HeadScale searched at 8 L from the best multiplier on validation
-windows (at `paper` from the paper's 1.7).
+windows (at `paper` from 1.7).
 
 Quick: one CPU core, 35 minutes for five seeds after fig_dynamic in one work folder. Result: at 8 L
 YaRN has 1.68 nats, dynamic NTK 1.76 and HeadScale 2.25. ALiBi is level, where the paper's BLOOM

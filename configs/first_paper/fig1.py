@@ -4,7 +4,7 @@
     nope run fig1:quick,books --workdir=work/quick    (English: configs/books/README.md)
 
 NoPE as trained and with one multiplier for all heads, RoPE as trained and with dynamic NTK, from
-position 1 to twice the training length (quick and small: four times).
+position 1 to four times the training length (`paper`: twice).
 
 Quick: two CPU cores, 4 minutes with the installation (tools/quickstart). Result, five seeds: the
 multiplier lowers NoPE's loss up to 4 L by 0.33 nats. NoPE is 0.19 nats behind RoPE inside L, where

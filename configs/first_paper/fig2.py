@@ -2,8 +2,8 @@
 
     nope run fig2:quick --workdir=work/quick
 
-Multipliers are 0.9 to 1.2 for NoPE and 0.8 to 1.4 for RoPE, to twice the training length. Quick and
-small go to four times and to multipliers of 1.6, since small models want larger ones.
+Multipliers are 0.9 to 1.2 for NoPE and 0.8 to 1.4 for RoPE, to twice the training length. Sizes
+below `paper` go to four times and to multipliers of 1.6, since small models want larger ones.
 
 Quick: two CPU cores; fig2, fig3, fig4, fig5 and fig10 take a minute together after fig1. Result: a
 multiplier above 1 helps NoPE beyond L and costs inside it.

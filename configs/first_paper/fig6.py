@@ -6,8 +6,8 @@ RoPE models are extended by fine-tuning under YaRN, NoPE by one multiplier per h
 small: models trained to retrieve, brief prompts (shared/retrieval.py).
 
 Quick: one CPU core, 16 minutes a seed. Result, three seeds: every base model repeats every key
-inside L, and HeadScale at 4 L moves NoPE's end to 2 L. Searched at 9 L it reads 18 percent inside 8
-L, where the paper's reads 81.
+inside L, and HeadScale at 4 L moves NoPE's end to 2 L in two seeds of three. Searched at 9 L it
+reads 18 percent inside 8 L, where the paper's reads 81.
 """
 
 from ml_collections import ConfigDict

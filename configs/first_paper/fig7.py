@@ -2,8 +2,8 @@
 
     nope run fig7:quick --workdir=work/quick
 
-Up to eight times the training length, after a fifth of the training and after all of it. Published
-models have the second alone.
+Up to eight times the training length, after a fifth of the training and after all of it. Size
+`released` has the second panel alone.
 
 Quick: one CPU core, 16 minutes a seed after fig1 in one work folder. Result, five seeds: a is 0.51
 to 0.59, where the paper has 0.40. After a fifth of the training the fit means nothing.

@@ -5,8 +5,8 @@
 The paper shows BLOOM 1.1B and MPT 7B: `fig8:paper,bloom=DIR,mpt=DIR`. At the smaller
 sizes, and where no directory is given, a model with ALiBi is trained like the others here.
 
-Quick: two CPU cores, 3 minutes after table2, fig6 and fig9 in one work folder. Result, three seeds:
-every key to 1.5 L. At 4 L keys in the last half of the prompt are repeated, against the paper.
+Quick: two CPU cores, 3 minutes. Result, three seeds: every key to 1.5 L. At 4 L keys in the last
+half of the prompt are repeated, against the paper.
 """
 
 from ml_collections import ConfigDict

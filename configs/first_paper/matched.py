@@ -8,13 +8,14 @@ read the same bytes, and width 128 reads a quarter and four times of them too. A
 size's own. Measured are NoPE as trained, with the best multiplier at 4 L, and with HeadScale
 searched there. `matched:quick,rope` has RoPE beside it, in as much time again.
 
-The text is the user's folder of JSON lines, data/books. `--config.data.source=stdlib` takes Python.
+The text is the user's folder of JSON lines, data/books (at `paper` the usual shards).
+`--config.data.source=stdlib` takes Python.
 
 - Heads keep their width, 16 at quick, and grow in number as in practice. So a multiplier of
   1/sqrt(16) means the same at every width.
 - The learning rate falls as 1/width from the size's own, quick's 3e-3 at 64: the rule of hidden
-  weights under Adam. Runs of 200 steps agree. Of 1.5, 3 and 6e-3 at width 64 the best is 3e-3, of
-  0.37, 0.75, 1.5 and 3e-3 at width 256 it is 0.75e-3. After 600 steps 1.5e-3 is level with it.
+  weights under Adam. Runs of 200 steps agree: the best rate was 3e-3 at width 64 and 0.75e-3 at
+  width 256, where 1.5e-3 was level after 600 steps.
 - Each number of bytes is a training of its own, whose learning rate ends at 0.
 - Width 512 reads 0.4 bytes a parameter and width 64 reads 22. A matched budget is not the best one.
 

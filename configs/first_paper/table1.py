@@ -6,8 +6,8 @@
 
 The seven tasks run in EleutherAI's harness. Their data cannot ship with this code: FOLDER holds
 them (nope/evals/harness/published.py says how), or `hub` downloads them. Prompts have no BOS, as in
-the paper. Unlike there, the computation is in `model.dtype`, bfloat16 at paper size.
-`--config.harness.bos=True` adds BOS, for a second row under another `--config.name`.
+the paper. Unlike there, the computation is in `model.dtype`, bfloat16 at paper size. To measure
+with BOS, run again with `--config.harness.bos=True` and another `--config.name`. Not run.
 """
 
 from ml_collections import ConfigDict

@@ -14,7 +14,8 @@ model tuned at 8 L in 1,000 steps gives the key tokens. They are carried over to
 published models by their characters, which takes Hugging Face tokenizer files.
 
 Quick: two CPU cores, 20 minutes a seed. Result, three seeds: HeadScale is ahead of the uniform
-multiplier at 4 L by 0.13 nats and at 8 L by 0.15. It is behind dynamic NTK and YaRN in every seed.
+multiplier at 4 L by 0.13 nats; at 8 L that is open. It is behind dynamic NTK and YaRN in every
+seed.
 """
 
 from ml_collections import ConfigDict

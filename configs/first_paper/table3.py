@@ -4,8 +4,8 @@
         --config.longbench.folder=FOLDER
 
 FOLDER holds the benchmark's files, NAME.jsonl for each data set; they cannot ship with this code.
-Every model reads prompts up to the window it was trained for or extended to. Quick and small run
-the same code with small byte models, and cut prompts to half of the window.
+Every model reads prompts up to the window it was trained for or extended to. Sizes
+below `paper` run the same code with small models, and cut prompts to half of the window. Not run.
 """
 
 from ml_collections import ConfigDict

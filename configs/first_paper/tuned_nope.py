@@ -9,11 +9,12 @@ equal tokens favour a search of few numbers. Windows of L to 8 L end at the same
 seeds; `--config.seeds="(0,)"` for one.
 
 Quick: one core, 40 minutes for five seeds after fig_dynamic in one work folder. Result: at 8 L
-HeadScale has 2.252 nats and all weights, on the same batches, 1.640. At L both cost as much.
+HeadScale has 2.252 nats and all weights, on the same batches, 1.640. At L both cost as much after a
+search at 8 L.
 
 `rates` compares learning rates of the fine-tuning at 4 L on validation windows, one seed. RATES has
-the best of them for each number of steps. Quick: minutes. Result: a quarter of
-the learning rate of the training is best after 200 steps and after 1,000.
+the best of them for each number of steps. Quick: minutes. Result: a quarter of the learning rate of
+the training is best after 200 steps and after 1,000.
 """
 
 from ml_collections import ConfigDict

@@ -7,8 +7,8 @@ key, as a share of the context, over all heads. Queries are the tokens of scratc
 in additions longer than those of training. The models are those of b_scratchpad.
 
 quick: three seeds, ten additions of each length from 6 to 10 digits; 2 minutes of one core after
-b_scratchpad in one work folder. Result: the most attended key of NoPE lies in the nearest fifth for
-45 percent of the queries and in the farthest for 25. ALiBi has 81 and 7 percent.
+b_scratchpad with three seeds in one work folder. Result: the most attended key of NoPE lies in the
+nearest fifth for 45 percent of the queries and in the farthest for 25. ALiBi has 81 and 7 percent.
 small, medium, paper: the same at that size. Not run.
 """
 

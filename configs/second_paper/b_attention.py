@@ -9,14 +9,17 @@ each length; each layer gives its least distance over pairs of heads. NoPE of th
 beside the four. The models are those of b_mrr. `addition` compares those that add without
 scratchpad in b_scratchpad, and `text` the models of encodings in windows of L to 8 L.
 
-quick: rsc and rdc, three seeds; a minute of one core a task after b_mrr in one work folder. Result:
-sinusoidal positions attend least like NoPE. T5's bias is as near as NoPE of another seed.
+quick: rsc and rdc, three seeds; a minute of one core a task after b_mrr with three seeds in one
+work folder. Result: sinusoidal positions attend least like NoPE. T5's bias is as near as NoPE of
+another seed.
 
 quick,addition: three seeds, 15 models of 4,000 steps, a minute of one core each. Numbers of up to 5
 digits are trained, of up to 10 read. Result: ALiBi and T5's bias attend as NoPE of another seed
 does, RoPE and sinusoidal positions less so.
-quick,text: one seed, a minute of one core after encodings. Result, after a sixteenth of that
-training: T5's bias is nearest and RoPE farthest, as in the paper.
+
+quick,text: one seed, a minute of one core after encodings. Result of models of a sixteenth of the
+steps, which this does not repeat: T5's bias is nearest and RoPE farthest, as in the paper.
+
 small, medium, paper: rsc and scan, or addition, three seeds. Not run.
 """
 

@@ -7,8 +7,8 @@ mask: every token sees every token, and without positions it reads a bag of word
 prompt and a masked place for each token of the answer, and predicts all of them in one pass.
 
 Answers of rsc and rdc are one symbol repeated, which a bag of words tells; those of cmc have an
-order. All masked places of an encoder without positions predict the same. So we expect it to solve
-rsc and rdc at any length, and of cmc answers of one symbol alone. The places also tell an encoder
+order. All masked places of an encoder without positions predict the same. It should solve rsc and
+rdc at any length, and of cmc only answers that repeat one symbol. The places also tell an encoder
 how long the answer is; a decoder has to stop by itself.
 
 quick: L = 10, three seeds; 45 models, half a minute of one core each. Decoders on rsc and rdc are

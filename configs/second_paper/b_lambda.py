@@ -7,17 +7,19 @@ are compared on copying and reversal, beyond 1.5 L, where neither weights nor la
 example:
 
 - as trained, and at the temperature by entropy of Velickovic et al., which needs no search;
-- with HeadScale, and with a law of the position beyond L, both searched on examples of L + 1 to 1.5
-  L with the weights frozen;
+- with HeadScale from 1, and with a law of the position beyond L, both searched on examples of L + 1
+  to 1.5 L with the weights frozen;
 - with HeadScale searched on the examples of training, and searched without answers, by the entropy
   that each head has in prompts of L;
 - with all weights tuned on the longer examples for as many steps.
 
 RoPE stands beside them.
 
-quick: the three tasks of b_mrr, three seeds; half a minute of one core a search after b_mrr in one
-work folder. Result: HeadScale gains 21 points, the law of the position 11, HeadScale searched up to
-L none. Without answers it loses 36 points, and tuned weights get nearly all right.
+quick: the three tasks of b_mrr, three seeds; half a minute of one core a search after b_mrr with
+three seeds in one work folder. Result: HeadScale gains 21 points, the law of the position 11,
+HeadScale searched up to L none. Without answers it loses 36 points, and tuned weights get nearly
+all right.
+
 small, medium, paper: copying and reversal at that size. Not run.
 """
 

@@ -12,9 +12,9 @@ paper's four claims do not hold, and one is open. ALiBi stays level to 2.5 L, wh
 nats and RoPE 3.76.
 
 paper: 1.31 billion parameters, L = 1024, 30 billion tokens. Starcoder has to be prepared as token
-shards (nope prepare). The appendix leaves open what we chose: GELU without a gate, an
-untied head, RMSNorm, a cosine to a tenth. Documents have 2,750 tokens or more, which hold every
-context. Not run.
+shards (nope prepare). The appendix does not state these choices, so they are ours: GELU without a
+gate, an untied head, RMSNorm, a cosine to a tenth. Documents have 2,750 tokens or more, which hold
+every context. Not run.
 """
 
 from ml_collections import ConfigDict

@@ -9,8 +9,7 @@ ranks stand beside ours.
 quick: copying of one symbol (rsc), twice as often (rsc2x), and replacement (rdc), L = 10, two
 seeds. That is 30 models, half a minute of one core each; `--config.seeds="(0,1,2,3,4)"` takes five.
 Result, five seeds: NoPE is first and sinusoidal last on every task and seed, as in the paper (once
-with T5's bias). RoPE
-is second.
+T5's bias is last with it). In mean rank RoPE is second.
 
 small, medium: five tasks at the paper's lengths, three seeds. One of them
 (`b_mrr:small,rsc`) is 15 models, 15 minutes of one core each, less than one on a GPU.

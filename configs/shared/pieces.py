@@ -3,8 +3,9 @@
 from ml_collections import ConfigDict
 from ml_collections.config_dict import placeholder
 
-# The paper's uniform multipliers, the coefficients that its searches begin from, by length in
-# multiples of L; at other sizes the best one on validation windows takes their place.
+# Multipliers that searches at `paper` begin from, by length in multiples of L. Those of 4 L and 9 L
+# are the paper's, that of 2 L is a uniform multiplier of its Figure 2, and 8 L takes that of 9 L.
+# At other sizes the best one on validation windows takes their place.
 PAPER_STARTS = {2.0: 1.2, 4.0: 1.6, 8.0: 1.7, 9.0: 1.7}
 
 
@@ -48,7 +49,7 @@ def add_grid(config: ConfigDict, times: float) -> str:
 
 
 def uniform(config: ConfigDict, times: float) -> dict:
-    """The paper's uniform multiplier for `times` L, or the best of a grid on validation windows."""
+    """A uniform multiplier for `times` L, or the best of a grid on validation windows."""
     if is_paper(config):
         return {'multiplier': PAPER_STARTS[times]}
     return {'multiplier_from': add_grid(config, times)}

@@ -1,6 +1,6 @@
 """Published models that take part in a table where a Hugging Face directory is given.
 
-`configs/NAME.py:paper,bloom=DIR,mpt=DIR` names Hugging Face directories; without one the row or
+`NAME:paper,bloom=DIR,mpt=DIR` names Hugging Face directories; without one the row or
 panel says that it is missing.
 """
 

@@ -11,9 +11,8 @@ head for 4 L, are Hugging Face directories, fetched by
     hf download AntNLP/TinyLlama-NoPE-1.1B --local-dir DIR
     hf download AntNLP/TinyLlama-NoPE-HeadScale8k --local-dir DIR
 
-All else, searches and fine-tuning included, is as at `paper`, on one GPU or more. Windows are read
-from the standard library of the Python that runs, until `data.source` names another text: the
-paper's is SlimPajama.
+All else is as at `paper`, on one GPU or more. Windows, searches and fine-tuning read the standard
+library of the Python that runs, until `data.source` names another text: the paper's is SlimPajama.
 """
 
 from ml_collections import ConfigDict

@@ -2,15 +2,15 @@
 
     nope run frontier:quick --workdir=work/quick
 
-The models of split_passkey, and rivals trained on the same tokens: RoPE, RoPE fine-tuned
-under YaRN at 8 L, NoPE with HeadScale searched at 8 L, half of each layer's heads with ALiBi, and
-NAPE (ALiBi beside NoPE under s ln i trained in), at quick also with entmax.
-Split heads also with p_h(n) = 1 + a_h ln(n / L), searched up to 8 L on their NoPE half. Losses up
-to 32 L and single keys up to 64 L decide what the split heads with lambda keep.
+The models of split_passkey, and rivals trained on the same tokens: RoPE, RoPE fine-tuned under YaRN
+at 8 L, NoPE with HeadScale searched at 8 L, half of each layer's heads with ALiBi, and NAPE (ALiBi
+beside NoPE under s ln i trained in), at quick also with entmax. Split heads also with p_h(n) = 1 +
+a_h ln(n / L), searched up to 8 L on their NoPE half. Claims are of the split with lambda: its loss
+to 32 L, one key and one of four to 64 L.
 
-Quick: two CPU cores, 45 minutes a seed without NAPE, which was not run. Result, three seeds: half
-forget gates, half NoPE has the lowest loss at L (1.252 nats) and at 8 L (1.235). With lambda it
-repeats 92 percent of the single keys at 64 L or more.
+Quick: two CPU cores, 45 minutes a seed without NAPE, which was not run. Result, three seeds:
+without NAPE, half forget gates, half NoPE has the lowest loss at L (1.252 nats) and at 8 L (1.235).
+With lambda it repeats 92 percent of the single keys at 64 L or more.
 """
 
 from ml_collections import ConfigDict

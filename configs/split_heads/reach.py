@@ -2,11 +2,11 @@
 
     nope run reach:quick --workdir=work/quick
 
-Eight trainings of every method, which differ in their seeds: half forget gates, half NoPE; half
-RoPE in a window of L / 4, half NoPE; NAPE, half ALiBi, half NoPE under a law trained in. They are
-asked for one key as trained and with 1 + a ln(n / L), an a for each NoPE head, searched up to 8 L.
-Of NAPE that multiplies its own law, and a is not bounded. Models are those of split_seeds and
-split_window.
+Eight trainings of every method at quick, three elsewhere, which differ in their seeds: half forget
+gates, half NoPE; half RoPE in a window of L / 4, half NoPE; NAPE, half ALiBi, half NoPE under a law
+trained in. They are asked for one key as trained and with 1 + a ln(n / L), an a for each NoPE head,
+searched up to 8 L. For NAPE this multiplies the law that it was trained under, and a may be
+negative. Models are those of split_seeds and split_window.
 
 Quick: 24 trainings. Not run.
 """

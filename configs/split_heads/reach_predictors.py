@@ -7,7 +7,7 @@ measured: its weight, the margin of its logits over prompts, how much of that li
 the size of its values. Every second training chooses the best of nine candidates, by rank
 correlation; the others test it.
 
-Quick: trains nothing after reach in one work folder. Not run.
+Quick: trains nothing after `reach:quick` in one work folder. Not run.
 """
 
 from ml_collections import ConfigDict

@@ -7,7 +7,7 @@ beyond L. They are asked for one key in filler: NoPE, ALiBi, forget gates, and s
 also with p_h(n) = 1 + a_h ln(n / L) searched up to 8 L on their NoPE half. The last is also asked
 for one of four named keys. Keys in text: split_text.
 
-Quick: two CPU cores, 5 minutes after frontier and split_seeds in one work folder. Result, three
+Quick: two CPU cores, 5 minutes after frontier in one work folder. Result, three
 seeds: split heads repeat 10 percent or more at 64 L, with lambda 92 or more. ALiBi repeats 12
 percent there, NoPE and forget gates none.
 """

@@ -5,13 +5,13 @@
 Windows of L to 8 L end at the same tokens. A law (nope/model/lam/README.md has the formulas) is
 used in three ways: one coefficient a head searched up to 4 L with the weights frozen, the published
 coefficient in all heads, or in place while the model is trained. Two temperatures follow each query
-(nope/model/README.md). One search has no labels: it restores each head's entropy at L. Two search
+(nope/model/README.md). One search uses no labels: it restores each head's entropy at L. Two search
 one number for all heads, HypeNet's at 8 L. Beside them stand the base model, the best uniform
 multiplier for each n and HeadScale searched at 4 L. One seed; `--config.seeds="(0,1,2)"` for three.
 
-Quick: one CPU core, 29 minutes after fig1 and fig_dynamic in one work folder, without the laws
-of one number and Beam's, not run. Result (one seed):
-laws of the length serve better than laws of the position. At 8 L 1 + a ln(n / L) is the best.
+Quick: one CPU core, 29 minutes after fig1 and fig_dynamic in one work folder, without the laws of
+one number and Beam's, not run. Result (one seed): laws of the length serve better than laws of the
+position. At 8 L 1 + a ln(n / L) is the best.
 """
 
 from ml_collections import ConfigDict
