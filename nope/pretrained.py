@@ -37,6 +37,7 @@ from nope.model.lam import Constant
 from nope.positions import NoPE
 from nope.records import Records
 from nope.runtime import paths
+from nope.runtime.errors import FieldError
 from nope.training.config import Compute, TrainConfig
 from nope.training.optim import OptimizerConfig
 from nope.training.train import train
@@ -77,10 +78,12 @@ class Pretrained:
         mesh = sharding.make_mesh(sharding.MeshConfig(fsdp=jax.device_count()))
         described = described._replace(model=dataclasses.replace(described.model, dtype=dtype))
         if train_length is not None:
+            if type(train_length) is not int or train_length < 1:
+                raise FieldError('train_length', train_length, 'accepted: a whole number from 1')
             described = described._replace(train_length=train_length)
         variables = interop.load(directory, described.model, mesh)
         found = interop.tokenizer_in(directory.path)
-        tokenizer = None if found is None else load_tokenizer(found)
+        tokenizer = None if found is None else load_tokenizer(found, 'tokenizer')
         return cls(directory.path, described, variables, tokenizer, mesh)
 
     @property
@@ -149,6 +152,9 @@ class Pretrained:
         vocabulary.
         """
         blocks = _checked(blocks)
+        if not len(blocks) or steps < 1 or batch_size < 1:
+            given = f'{len(blocks)} windows, steps={steps}, batch_size={batch_size}'
+            raise ValueError(f'there are {given}; accepted: 1 or more of each')
         length, least = blocks.shape[1] - 1, self.described.train_length or 1
         if length < least:
             raise ValueError(
@@ -228,8 +234,9 @@ class Pretrained:
 def _checked(blocks: np.ndarray) -> np.ndarray:
     """ValueError for what has no windows of two tokens or more."""
     found = np.asarray(blocks)
-    if found.ndim != 2 or found.shape[1] < 2:
+    if found.ndim != 2 or found.shape[1] < 2 or found.dtype.kind not in 'iu':
         raise ValueError(
-            f'blocks have shape {found.shape}; accepted: windows and tokens, as `blocks` makes them'
+            f'blocks have shape {found.shape} and dtype {found.dtype}; accepted: integers, '
+            'windows and tokens, as `blocks` makes them'
         )
     return found

@@ -93,7 +93,7 @@ def test_a_text_ends_where_the_models_files_say(directory: pathlib.Path) -> None
 
 def test_what_cannot_be_done_is_refused(directory: pathlib.Path) -> None:
     model = Pretrained.open(directory)
-    for wrong in (model.blocks(TEXT, 8)[0], [1, 2, 3], np.zeros((2, 1), int)):
+    for wrong in (model.blocks(TEXT, 8)[0], [1, 2, 3], np.zeros((2, 1), int), np.zeros((2, 9))):
         for use in (model.by_position, model.searched):
             with pytest.raises(ValueError, match=r'blocks have shape .* windows and tokens, as'):
                 use(wrong)

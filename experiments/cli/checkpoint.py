@@ -11,6 +11,7 @@ import json
 import pathlib
 import sys
 import zipfile
+import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -34,13 +35,16 @@ from experiments.workspace import Workspace
 from nope import records
 from nope.checkpoints.errors import CheckpointError
 from nope.data.prefix import describe_prefix
+from nope.data.sources import folders
 from nope.model import ModelConfig
 from nope.model.lam import Constant
+from nope.runtime import paths
 from nope.runtime.files import check_present, parse_json, read_object, read_utf8, write_text
 from nope.sharding import MeshConfig
 from nope.training.config import Compute
 from nope.training.goodput import NAME
 
+UNREADABLE = (ArithmeticError, EOFError, TypeError, ValueError, zipfile.BadZipFile, zlib.error)
 ERRORS = (ValueError, OSError, CheckpointError, ModuleNotFoundError)
 
 
@@ -49,6 +53,11 @@ def evaluate(
 ) -> None:
     """Makes the records that are missing, and prints the table of all. asked: evaluations, each
     with the path behind its name. Raises one of ERRORS."""
+    if options.chat and not any({'chat', 'harness'} & {*KINDS[c.kind].fields} for c, _ in asked):
+        raise ValueError('--chat: none of the evaluations asks questions')
+    for command, path in asked:
+        if command.behind == 'PATH' and pathlib.Path(path).is_dir():
+            folders.check_outside(f'--eval={command.name}', pathlib.Path(path), options.out)
     compute = Compute(mesh=MeshConfig(fsdp=jax.device_count()))
     bench = Bench(Workspace(options.out, make=False), compute, options.batch_tokens)
     found = models.open_model(options, bench.mesh)
@@ -98,8 +107,12 @@ def _spec(
     kind, where = KINDS[command.kind], f'evals.{command.name}'
     if options.chat and command.kind == 'harness':
         raise ValueError('--chat: `nope harness --chat` asks these tasks in turns')
+    if not (run.model.causal or kind.of_encoders):
+        raise ValueError(f'{command.name} measures decoders, and the model has causal=False')
     section: dict[str, Any] = {
-        field: text if isinstance(command.defaults[field], str) else typed.read(text)
+        field: (
+            paths.expanded(text) if isinstance(command.defaults[field], str) else typed.read(text)
+        )
         for field, text in command.given(options).items()
     }
     merge(command.defaults, section, f'{where}.{command.section}')
@@ -159,7 +172,7 @@ def _multipliers(options: argparse.Namespace, model: ModelConfig) -> np.ndarray 
                     raise ValueError(f'no array `multiplier`; it has {sorted(read)}')
                 read = read[name]
             found = np.asarray(read, np.float32)
-        except (EOFError, TypeError, ValueError, zipfile.BadZipFile) as error:
+        except UNREADABLE as error:
             raise ValueError(f'--lam={options.lam} holds no array of numbers ({error})') from error
         if found.shape != shape or not (np.isfinite(found) & (found > 0)).all():
             raise ValueError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 
+from experiments.cli import flags
 from nope.data.sources import KINDS, Shards, Source
 from nope.data.sources.base import MAX_LINE_BYTES
 from nope.data.templates import FILLER
@@ -26,12 +27,16 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         '--max_line_bytes',
-        type=positive,
+        type=flags.positive,
         default=MAX_LINE_BYTES,
         help='a longer line or value is refused (jsonl, parquet)',
     )
-    parser.add_argument('--record_length', type=positive, help='tokens of a record (retrieval)')
-    parser.add_argument('--needles', type=positive, default=1, help='keys of a record (retrieval)')
+    parser.add_argument(
+        '--record_length', type=flags.positive, help='tokens of a record (retrieval)'
+    )
+    parser.add_argument(
+        '--needles', type=flags.positive, default=1, help='keys of a record (retrieval)'
+    )
     parser.add_argument(
         '--haystacks',
         type=lambda typed: tuple(typed.split(',')),
@@ -59,13 +64,6 @@ def source_of(options: argparse.Namespace, parser: argparse.ArgumentParser) -> S
         )
     names = {field: f'--{field}' for field in vars(options)} | {'source': '--path'}
     return kind.from_section(options.path, vars(options), None, names)
-
-
-def positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f'{text} is not above 0')
-    return value
 
 
 def _rule(typed: str) -> tuple[str, str]:

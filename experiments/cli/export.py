@@ -52,19 +52,21 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _run(options: argparse.Namespace) -> None:
-    mesh = make_mesh(MeshConfig(fsdp=jax.device_count()))
-    found = read_run(options.run, mesh, options.step)
     lengths = options.length or [None]
-    wanted = {
-        (options.out / str(length) if len(lengths) > 1 else options.out): Export(
-            options.lam, length, options.dtype or found.described.dtype
-        )
-        for length in lengths
-    }
-    for path, export in wanted.items():
-        check_export(found.described.model, export)
+    places = [options.out / str(length) if len(lengths) > 1 else options.out for length in lengths]
+    for path in places:
         if path.exists():
             raise ValueError(f'{path} is there already; nothing was written')
+    flags.check_folder(options.out.parent, str(options.out))
+    mesh = make_mesh(MeshConfig(fsdp=jax.device_count()))
+    found = read_run(options.run, mesh, options.step)
+    dtype = options.dtype or found.described.dtype
+    wanted = {
+        path: Export(options.lam, length, dtype)
+        for path, length in zip(places, lengths, strict=True)
+    }
+    for export in wanted.values():
+        check_export(found.described.model, export)
     tokenizer = options.tokenizer or models.tokenizer_source(options.run, found.spec)
     described = found.described
     readable, written = tokenizer, bool(tokenizer)
@@ -77,6 +79,9 @@ def _run(options: argparse.Namespace) -> None:
         print('no tokenizer is written: name one with --tokenizer', file=sys.stderr)
     if readable:
         marks = load_tokenizer(readable, '--tokenizer')
+        trained_by = found.spec.get('data', {}).get('tokenizer')
+        if trained_by and marks.fingerprint != trained_by:
+            print(f'warning: {models.other_tokenizer(readable)}', file=sys.stderr)
         used, size = ids_in_use(marks), described.model.vocab_size
         if used > size:
             raise ValueError(f'{readable} has {used} tokens; the model has {size}')

@@ -31,13 +31,15 @@ def main(arguments: list[str] | None = None) -> None:
     options, more = _parser().parse_known_args(arguments)
     if stray := [text for text in more if not text.startswith('--')]:
         _parser().error(f'stray arguments {stray}')
+    if (options.text is None) != any(text.startswith('--config.data.source=') for text in more):
+        _parser().error('give one of --text=PATH and --config.data.source=KIND:PATH')
     sys.argv = [
         sys.argv[0],
         f'--config={ROOT / place("extend")}:{options.law}',
         f'--workdir={options.workdir}',
         f'--config.init={options.checkpoint}',
         f'--config.length={options.length}',
-        f'--config.data.source=text:{options.text}',
+        *([] if options.text is None else [f'--config.data.source=text:{options.text}']),
         *(['--plan'] if options.plan else []),
         *more,
     ]
@@ -50,7 +52,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         '--length', type=int, required=True, help='tokens to read, beyond its training length'
     )
-    parser.add_argument('--text', type=paths.path, required=True, help='folder or file of text')
+    parser.add_argument(
+        '--text', type=paths.path, help='folder or file of text; or --config.data.source=KIND:PATH'
+    )
     parser.add_argument('--law', choices=LAWS, default='constant', help='(default: constant)')
     parser.add_argument(
         '--workdir', type=paths.path, default='work/extend', help='(default: work/extend)'

@@ -26,6 +26,13 @@ def parser(command: str, about: str | None, **options: Any) -> argparse.Argument
     )
 
 
+def positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f'{text} is not above 0')
+    return value
+
+
 def add_model(parser: argparse.ArgumentParser) -> None:
     """Adds the options that name the model and its batch."""
     parser.add_argument(
@@ -36,7 +43,7 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument('--step', type=int, help='a kept checkpoint before the last, of a run')
     parser.add_argument('--nope', action='store_true', help='hf: it was trained without rotation')
-    parser.add_argument('--batch-tokens', type=int, default=16384, help='a batch, per device')
+    parser.add_argument('--batch-tokens', type=positive, default=16384, help='a batch, per device')
 
 
 def add_beginning(parser: argparse.ArgumentParser) -> None:
@@ -75,6 +82,10 @@ def ending(*errors: type[Exception], stopped: str = 'stopped') -> Iterator[None]
         yield
     except errors as error:
         sys.exit(f'error: {error}')
+    except RuntimeError as error:
+        if 'RESOURCE_EXHAUSTED' not in str(error):
+            raise
+        sys.exit(f'error: not enough memory: {str(error).splitlines()[0]} (see --batch-tokens)')
     except KeyboardInterrupt:
         print(f'\n{stopped}', file=sys.stderr)
         sys.exit(INTERRUPTED)

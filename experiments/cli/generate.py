@@ -14,8 +14,8 @@ the first --stop text (in a shell, $'\\n' is a line feed; with beams, one specia
 
 A prompt begins as the tokenizer's own files begin a text, or as --bos and --no-bos say. With --chat
 it is the user's turn of a conversation, and the continuation the answer. A special token that a
-prompt spells ("<|im_start|>") is plain text, so that no text can pose as a turn. With --special it
-is the token.
+prompt spells ("<|im_start|>") is plain text. With --special it is the token, and with --chat, as in
+transformers: a text can pose as a turn there.
 
 --output writes a JSON object for each prompt: prompt, continuation, and its ids (tokens). Tokens
 per second are over the time in which nothing was compiled, and count tokens that a stop text cut
@@ -169,12 +169,10 @@ def _asked(
     if prefix and not chat:
         print(f'prompts begin with {describe_prefix(tokenizer, prefix)}', file=sys.stderr)
     spelling = [prompt.where for prompt in prompts if spells_special(tokenizer, prompt.text)]
-    if spelling and not (options.special or chat):
-        print(
-            f'{spelling[0]} spells a special token, which the model reads as plain text; with '
-            '--special it reads the token',
-            file=sys.stderr,
-        )
+    if spelling and not options.special:
+        said = 'the token' if chat else 'plain text; with --special it reads the token'
+        where = f'{spelling[0]} spells a special token'
+        print(f'{where}, which the model reads as {said}', file=sys.stderr)
     return asked
 
 

@@ -54,10 +54,10 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument('--tasks', help='names, with commas; default: the seven')
     parser.add_argument('--include', type=paths.path, help='folder of task YAML files')
     parser.add_argument('--data', type=paths.path, help='folder of files for tasks')
-    parser.add_argument('--window', type=int, help='tokens that the model reads at most')
+    parser.add_argument('--window', type=flags.positive, help='tokens that the model reads at most')
     flags.add_beginning(parser)
     parser.add_argument('--metadata', default='{}', help='JSON object for tasks that take it')
-    parser.add_argument('--limit', type=int, help='only so many documents of each task')
+    parser.add_argument('--limit', type=flags.positive, help='only so many documents of each task')
     parser.add_argument('--output', type=paths.path, help='JSON file for the results')
     parser.add_argument('--seed', type=int, default=0, help='of sampled texts')
     options = parser.parse_args(arguments)
@@ -84,10 +84,10 @@ def _run(options: argparse.Namespace) -> None:
     file = pathlib.Path(options.tokenizer or found.tokenizer)
     if file.is_file():  # transformers, which such tasks read it with, wants the folder
         told = {'tokenizer': str(file.parent), **told}
+    window = _window(options.window, found.described)
     tasks = harness.load(
         harness.find(names, include=options.include, data=options.data, metadata=told or None)
     )
-    window = _window(options.window, found.described)
     prefix = models.prefix(tokenizer, options.bos)
     chat = models.chat_of(found, options)
     generator = Generator(

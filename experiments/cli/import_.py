@@ -24,6 +24,7 @@ import jax
 
 from experiments.cli import flags
 from nope import interop
+from nope.checkpoints.errors import CheckpointError
 from nope.interop.run_folder import write_run
 from nope.model import counts
 from nope.positions import NoPE
@@ -39,14 +40,17 @@ def main(arguments: list[str] | None = None) -> None:
         '--nope', action='store_true', help='the model was trained without rotation'
     )
     options = parser.parse_args(arguments)
-    with flags.ending(ValueError, OSError):
+    with flags.ending(ValueError, OSError, CheckpointError):
         _run(options)
 
 
 def _run(options: argparse.Namespace) -> None:
     if options.out and options.out.exists():
         raise ValueError(f'--out={options.out} is there already')
-    directory = interop.open_directory(paths.path(str(options.directory).removeprefix('hf:')))
+    if options.out:
+        flags.check_folder(options.out.parent, f'--out={options.out}')
+    source = paths.path(str(options.directory).removeprefix('hf:'))
+    directory = interop.open_directory(source)
     described = interop.describe(directory, position=NoPE() if options.nope else None)
     model = described.model
     print(
@@ -69,10 +73,7 @@ def _run(options: argparse.Namespace) -> None:
     read = len(directory.tensors) - len(ignored)
     print(f'{read} tensors read in {seconds:.1f} s, peak memory {peak:.1f} GiB')
     if options.out:
-        origin = {
-            'path': str(options.directory.resolve()),
-            'fingerprint': interop.fingerprint(directory),
-        }
+        origin = {'path': str(source.resolve()), 'fingerprint': interop.fingerprint(directory)}
         write_run(options.out, described, variables, origin)
         print(options.out)
 

@@ -113,7 +113,7 @@ def tokenizer_of(model: Model, named: str = '') -> Tokenizer:
         raise ValueError('the model says no tokenizer; name one: --tokenizer=bytes, or a file')
     tokenizer = load_tokenizer(name, '--tokenizer')
     if model.trained_by and tokenizer.fingerprint != model.trained_by:
-        other = f'--tokenizer={name} is another one than the model was trained with'
+        other = other_tokenizer(name)
         if model.task:
             raise ValueError(
                 f'{other}, on the task {model.task}: without the flag the words of the task are '
@@ -124,6 +124,10 @@ def tokenizer_of(model: Model, named: str = '') -> Tokenizer:
     if used > size:
         raise ValueError(f'--tokenizer={name} has {used} tokens; the model has {size}')
     return tokenizer
+
+
+def other_tokenizer(name: str) -> str:
+    return f'--tokenizer={name} is another one than the model was trained with'
 
 
 def prefix(tokenizer: Tokenizer, bos: bool | None) -> tuple[int, ...]:

@@ -59,13 +59,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument('--out', type=paths.path, required=True, help='folder for the shards')
     parser.add_argument(
         '--workers',
-        type=corpus.positive,
+        type=flags.positive,
         default=processors.usable(),
         help='processes (default: one for each core that it may use)',
     )
     parser.add_argument(
         '--part_mib',
-        type=corpus.positive,
+        type=flags.positive,
         default=PART_BYTES >> 20,
         help='MiB of text that a worker takes at a time and that a restart may repeat',
     )

@@ -41,7 +41,7 @@ def main(arguments: list[str] | None = None) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = flags.parser('tokenizer', __doc__)
     corpus.add_flags(parser)
-    parser.add_argument('--vocab_size', type=corpus.positive, default=8192, help='entries')
+    parser.add_argument('--vocab_size', type=flags.positive, default=8192, help='entries')
     parser.add_argument('--out', type=paths.path, required=True, help='folder for its files')
     return parser
 

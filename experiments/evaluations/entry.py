@@ -20,7 +20,7 @@ from experiments.runs import (
     pretraining,
     tasks,
 )
-from experiments.scope import Scope
+from experiments.scope import MOST_TOKENS, Scope
 from nope.data.chat import Chat, load_chat
 from nope.model.lam import Constant
 from nope.positions import Position
@@ -65,8 +65,9 @@ class EvalEntry:
         """Tokens of several multiples of L, or `tokens` as they are."""
         if field == 'times' and 'tokens' in self.entry:
             given = self.entry.several('tokens', 'lengths in tokens')
-            if not all(type(length) is int and length > 0 for length in given):
-                raise self.entry.error('tokens', 'accepted: whole numbers above 0, as in (4096,)')
+            if not all(type(n) is int and 0 < n <= MOST_TOKENS for n in given):
+                rule = f'accepted: whole numbers from 1 to {MOST_TOKENS:,}, as in (4096,)'
+                raise self.entry.error('tokens', rule)
             return given
         where = self.entry.path(field)
         several = self.entry.several(field, 'multiples of L')

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import pathlib
 from typing import Any
 
@@ -18,6 +19,8 @@ from nope.data.prefix import begun
 from nope.data.sources import folders
 from nope.data.sources.text import refusal
 from nope.runtime import files
+
+log = logging.getLogger(__name__)
 
 WHOLE = 'all'  # in place of a split: all files, of text
 CORPUS = {'source': '', 'field': 'text', 'record_length': None, 'split': 'test'}
@@ -76,6 +79,7 @@ class TextFiles:
     def documents(self, tokenizer: str, bos: bool | None, once: bool = False) -> Texts:
         """ValueError for files without text, and for one alone that is no UTF-8."""
         known, tokens, path = load_tokenizer(tokenizer), [], pathlib.Path(self.path)
+        replaced = 0
         for file in _files(path):
             try:
                 text = files.read_utf8(file)
@@ -85,6 +89,9 @@ class TextFiles:
                 raise ValueError(f'{file} is no UTF-8 text: {error.reason}') from error
             if text:
                 tokens.append(known.encode(text))
+                replaced += not _is_utf8(text)
+        if replaced:
+            log.warning('%s: %d files are no UTF-8; bytes that are none are U+FFFD', path, replaced)
         if not tokens:
             empty = 'has only empty files' if path.is_dir() else 'is empty'
             raise ValueError(f'{path} {empty}')
@@ -97,7 +104,17 @@ def text_files(path: str) -> TextFiles:
     return TextFiles(path, digest.of_json([digest.of_file(file) for file in found]))
 
 
+def _is_utf8(text: bytes) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def _files(path: pathlib.Path) -> list[pathlib.Path]:
+    if path.is_file() and (reason := refusal(path)):
+        raise ValueError(f'{path} is no text but {reason}')
     names = folders.list_files('PATH', path, refusal)
     return [path / name for name in names] if path.is_dir() else [path]
 

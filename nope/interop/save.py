@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import os
 import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -89,7 +90,7 @@ def save(
     `check_export`, where QK-norm meets a lambda that is not neutral, and where the dtype makes 0 or
     infinite what is neither.
     """
-    path = path.absolute()
+    path = pathlib.Path(os.path.realpath(path))
     check_export(described.model, export)
     if jax.process_count() > 1:
         raise ValueError(

@@ -17,5 +17,5 @@ def expanded(text: str) -> str:
 
 
 def path(text: str | pathlib.Path) -> pathlib.Path:
-    """A path with its home folder in place of `~`."""
-    return pathlib.Path(text).expanduser()
+    """A path with its home folder in place of `~`; of an unknown user as it is."""
+    return pathlib.Path(os.path.expanduser(text))

@@ -370,6 +370,9 @@ def test_bad_options_are_refused_before_a_model_is_read(
         ),
         (['--eval=helmet:.', '--lengths=8192'], r'--eval: .*validation_8192.jsonl, .* missing'),
         (['--eval=loss:SHORT', '--lengths=32'], r'has 5 tokens; a window of 32 needs 33'),
+        (['--eval=loss:FOLDER', '--lengths=4'], r'--eval=loss: .* into which is written'),
+        (['--eval=loss:SHORT', '--lengths=4', '--chat'], '--chat: none of the evaluations asks'),
+        (['--eval=passkey', '--lengths=99999999999'], '--lengths .* numbers from 1 to 2,147,483,6'),
     ],
 )
 def test_what_an_evaluation_cannot_ask_is_refused_before_the_weights_are_read(
@@ -380,7 +383,9 @@ def test_what_an_evaluation_cannot_ask_is_refused_before_the_weights_are_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     (tmp_path / 'short.txt').write_text('brief')
-    options = [option.replace('SHORT', str(tmp_path / 'short.txt')) for option in options]
+    named = {'SHORT': tmp_path / 'short.txt', 'FOLDER': tmp_path}
+    for name, path in named.items():
+        options = [option.replace(name, str(path)) for option in options]
     unread(monkeypatch)
     with pytest.raises(SystemExit, match=message):
         measured(directory, tmp_path / 'out', *options)
