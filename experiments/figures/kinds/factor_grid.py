@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import numbers
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -10,27 +12,179 @@ import numpy as np
 
 from experiments.figures import roles
 from experiments.figures.base import Figure, kind
-from experiments.figures.claims import factors as claims
+from experiments.figures.claims.catalogue import CLAIMS
+from experiments.figures.claims.decide import Every, Measured, Rule
+from experiments.figures.claims.headline import number
+from experiments.figures.claims.intervals import Interval, stated
+from experiments.figures.claims.verdict import ABOVE, BELOW, RULE, Bound, every
 from experiments.figures.given import FigureInput, check_count, check_differ, check_options
 from experiments.figures.look import captions, length_axes, mpl, style
 from experiments.figures.look.length_axes import MARKERS, PANELS
 from experiments.figures.read import length_group
-from experiments.figures.read.factor_method import Method
-from experiments.figures.read.length_group import Group
-from experiments.figures.roles import Roles
+from experiments.figures.read.length_group import Group, by_length
+from experiments.figures.roles import Roles, Shape, Undecided
+
+NTK, YARN, HEADSCALE = 'ntk', 'yarn', 'headscale'
+METHODS: Mapping[str, Shape] = {NTK: Shape.ONE, YARN: Shape.ONE}  # of curves with a grid
+GROUPS: Mapping[str, Shape] = {HEADSCALE: Shape.BY_MULTIPLE}  # of curves without one
+
+BEST, SINGLE = 'best factor for each length', 'one factor for all lengths'
+TAIL = 'loss of the last L/2 positions'
+FLAT = CLAIMS['yarn_flat'].thresholds['nats']
+
+
+@dataclasses.dataclass(frozen=True)
+class Method:
+    """A method with a factor, and the factors chosen for it on other windows than it is shown on.
+
+    reported[i], choice[i]: the model under factors[i] on the windows shown and on the other
+    ones. All have the same seeds and lengths, of which at least one is above L.
+    """
+
+    label: str
+    factors: tuple[float, ...]
+    reported: tuple[Group, ...]
+    choice: tuple[Group, ...]
+
+    @property
+    def multiples(self) -> np.ndarray:
+        return self.reported[0].multiples
+
+    @functools.cached_property
+    def per_length(self) -> np.ndarray:
+        """[n] index of the factor with the lowest mean loss over the window, mean over seeds; at
+        a tie the first."""
+        return np.argmin(self._scores, axis=0)
+
+    @functools.cached_property
+    def overall(self) -> int:
+        """Index of the factor with the lowest mean of that loss over the lengths above L."""
+        return int(np.argmin(self._scores[:, self.multiples > 1].mean(axis=1)))
+
+    @property
+    def factors_per_length(self) -> list[float]:
+        return [self.factors[i] for i in self.per_length]
+
+    @property
+    def factor_overall(self) -> float:
+        return self.factors[self.overall]
+
+    def best(self, measure: str) -> np.ndarray:
+        """[seeds, n] loss on the windows shown, with the factor chosen for each length."""
+        return self._shown(measure)[self.per_length, :, np.arange(len(self.multiples))].T
+
+    def single(self, measure: str) -> np.ndarray:
+        """[seeds, n] loss on the windows shown, with one factor for all lengths."""
+        return self._shown(measure)[self.overall]
+
+    @functools.cached_property
+    def _scores(self) -> np.ndarray:
+        """[factors, n]"""
+        return np.stack([g.loss_window.mean(axis=0, dtype=np.float64) for g in self.choice])
+
+    def _shown(self, measure: str) -> np.ndarray:
+        """[factors, seeds, n]"""
+        return np.stack([getattr(g, measure) for g in self.reported]).astype(np.float64)
+
 
 Curve = Group | Method
+
+
+def _factors(curves: Roles[Any]) -> Measured:
+    """The factors and their losses: a reading, nothing to decide."""
+    methods = [m for m in curves.players.values() if isinstance(m, Method)]
+    if not methods:
+        raise Undecided('no curve has a grid of factors')
+    measured = {
+        m.label: {
+            'factors': list(m.factors),
+            'factor_for_each_length': by_length(m.multiples, np.array(m.factors_per_length)),
+            'factor_for_all_lengths': m.factor_overall,
+            'loss_window_nats': {
+                BEST: by_length(m.multiples, m.best('loss_window').mean(axis=0)),
+                SINGLE: by_length(m.multiples, m.single('loss_window').mean(axis=0)),
+            },
+        }
+        for m in methods
+    }
+    told = (number(f'{m.label}: factor for all lengths', m.factor_overall) for m in methods)
+    return measured, None, tuple(told)
+
+
+def _yarn_flat(curves: Roles[Any]) -> Measured:
+    ntk, yarn = curves[NTK], curves[YARN]
+    if 1 not in ntk.factors:
+        raise Undecided(f'the grid of {ntk.label!r} has no factor 1, the model as it was trained')
+    as_trained = ntk.reported[ntk.factors.index(1)]
+    start, longest = as_trained.at(1), int(np.argmax(ntk.multiples))
+    if start is None:
+        raise Undecided('windows of L were not measured')
+    rises = {
+        which: {
+            m.label: Interval.of(
+                chosen(m, 'loss_tail')[:, longest] - as_trained.loss_tail[:, start]
+            )
+            for m in (yarn, ntk)
+        }
+        for which, chosen in ((BEST, Method.best), (SINGLE, Method.single))
+    }
+    measured = {
+        'longest_in_L': ntk.multiples[longest],
+        'rise_from_L_to_longest_nats': {which: stated(found) for which, found in rises.items()},
+    }
+    flat, other = (rises[BEST][m.label] for m in (yarn, ntk))
+    apart = Interval.of(np.subtract(other.by_seed, flat.by_seed))
+    holds = every((Bound(BELOW, FLAT).holds(flat), Bound(ABOVE, FLAT).holds(apart)))
+    told = (number('YaRN rises by', flat, 'nats'), number('NTK by', other, 'nats'))
+    return measured, holds, told
+
+
+def _ahead(role: str, side: str, name: str) -> Every[Roles[Any]]:
+    """HeadScale, of several searches the lowest at the longest length, less a method there."""
+
+    def find(curves: Roles[Any]) -> dict[str, np.ndarray]:
+        scaled: list[Group] = list(curves.by_multiple(HEADSCALE).values())
+        longest = int(np.argmax(scaled[0].multiples))
+        head = min(scaled, key=lambda g: float(g.loss_tail[:, longest].mean()))
+        return {'': (head.loss_tail - curves[role].best('loss_tail'))[:, longest]}
+
+    return Every(find, Bound(side, 0, 'nats'), f'HeadScale - {name}')
+
+
+RULES: tuple[Rule[Roles[Any]], ...] = (
+    Rule(
+        'factors',
+        'Factors chosen by the mean loss over windows other than those whose losses are given.',
+        _factors,
+        (NTK,),
+    ),
+    Rule(
+        'yarn_flat',
+        f'From that of the model as trained at L to the longest length the {TAIL} rises by less '
+        f'than {FLAT} nats with YaRN, and by that much more with '
+        f'dynamic NTK, both with the best factor for each length; {RULE}.',
+        _yarn_flat,
+        (NTK, YARN),
+    ),
+    Rule(
+        'between_ntk_and_yarn',
+        f'The {TAIL} at the longest length with HeadScale, of several searches the lowest, less '
+        'that of NTK and of YaRN, each with its best factor for the length',
+        (_ahead(NTK, BELOW, 'NTK'), _ahead(YARN, ABOVE, 'YaRN')),
+        (HEADSCALE, NTK, YARN),
+    ),
+)
 
 
 @kind('factor_grid')
 class FactorGridFigure(Figure[Sequence[Curve]]):
     """Options: curves, [{label, group}] of records '<group>/<seed>', or with a factor
     [{label, grid: [{factor, group, choice}]}], `choice` the same model on other windows; roles of
-    labels (claims/factors.py)."""
+    labels (`METHODS`, `GROUPS`)."""
 
     OPTIONS, NEEDED = ('curves', 'roles'), ('curves',)
     SHARED = ('train_length',)
-    RULES = claims.RULES
+    RULES = RULES
     RESAMPLED = True
 
     def needs(self, name: str, options: Mapping[str, Any]) -> dict[str, str]:
@@ -46,8 +200,8 @@ class FactorGridFigure(Figure[Sequence[Curve]]):
         check_differ(name, 'labels of curves', [curve['label'] for curve in curves])
         grids = [curve['label'] for curve in curves if curve.get('grid')]
         groups = [curve['label'] for curve in curves if curve.get('group')]
-        accepted = roles.parts(claims.METHODS, grids, 'curve with a grid')
-        accepted |= roles.parts(claims.GROUPS, groups, 'curve without a grid')
+        accepted = roles.parts(METHODS, grids, 'curve with a grid')
+        accepted |= roles.parts(GROUPS, groups, 'curve without a grid')
         roles.check(name, options, accepted)
         return {f'{group}/': 'lengths' for curve in curves for group in _groups_of(curve)}
 
@@ -61,7 +215,7 @@ class FactorGridFigure(Figure[Sequence[Curve]]):
                 f'there are {groups[0].multiples.tolist()} L'
             )
         names = {curve.label: curve.names for curve in curves if isinstance(curve, Group)}
-        roles.check_length(given, claims.HEADSCALE, names)
+        roles.check_length(given, HEADSCALE, names)
         return curves
 
     def shown(self, given: FigureInput, curves: Sequence[Curve]) -> Roles[Curve]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from experiments.figures.base import Figure, kind
-from experiments.figures.claims import recipes as claims
+from experiments.figures.claims.catalogue import CLAIMS
+from experiments.figures.claims.decide import Measured, Rule
+from experiments.figures.claims.headline import number
 from experiments.figures.given import (
     MEASURES,
     FigureInput,
@@ -23,9 +25,16 @@ from experiments.figures.given import (
 from experiments.figures.look import captions, length_axes, mpl, style
 from experiments.figures.look.web import table_of
 from experiments.figures.read import positions_known
+from experiments.figures.read.by_seed import index_of
 from experiments.figures.read.curves import BITS_PER_NAT
-from experiments.figures.read.recipe import Curve, Recipe
+from experiments.figures.roles import Undecided
 from nope.records import Records
+
+NATS = CLAIMS['recipes_read'].thresholds['nats']
+EFFECTIVE = {
+    'effective_length': 'the longest length up to which every mean score is above 85.6',
+    'effective_length_of_base': 'the same with 85 % of its score at the shortest length',
+}
 
 MOST = 24  # rows
 DASHES = ('-', (0, (4, 1.5)), (0, (1, 1.2)))
@@ -60,6 +69,85 @@ SHOWN: Mapping[str, Measure] = {
 ENTROPY = 'entropy'
 
 
+class Curve(NamedTuple):
+    """A measure by length. multiples: [n] of L, ascending. values: [n]."""
+
+    multiples: np.ndarray
+    values: np.ndarray
+
+    def at(self, multiple: float) -> float | None:
+        """The value at so many L; None where it was not measured."""
+        index = index_of(multiple, self.multiples)
+        return None if index is None else float(self.values[index])
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """curves: by measure. entropy: multiple of L -> bits [layer, head], at L and further; None
+    where it was not measured. effective: tokens by RULER's rules, empty without RULER."""
+
+    label: str
+    curves: Mapping[str, Curve]
+    entropy: Mapping[float, np.ndarray] | None
+    effective: Mapping[str, int]
+
+
+def _read_to(recipes: Sequence[Recipe]) -> Measured:
+    """By loss: the longest length up to which that of the last L/2 is little above the first
+    recipe's at L."""
+    base = recipes[0].curves.get('loss')
+    level = None if base is None else base.at(1)
+    if level is None:
+        raise Undecided('the loss at L was not measured')
+    measured = {}
+    for recipe in recipes:
+        curve = recipe.curves['loss']
+        reads = 0.0
+        for multiple, loss in zip(curve.multiples, curve.values, strict=True):
+            if multiple < 1:
+                continue
+            if loss > level + NATS:
+                break
+            reads = float(multiple)
+        cost = curve.at(1)
+        assert cost is not None  # all have the same lengths
+        measured[recipe.label] = {'reads_to_L': reads, 'cost_at_L_nats': cost - level}
+    told = _first_and_best({label: one['reads_to_L'] for label, one in measured.items()})
+    numbers = tuple(number(f'{label} reads to', reads, 'L') for label, reads in told.items())
+    return measured, None, numbers
+
+
+def _effective(recipes: Sequence[Recipe]) -> Measured:
+    if not recipes[0].effective:
+        raise Undecided('RULER was not measured')
+    measured = {recipe.label: dict(recipe.effective) for recipe in recipes}
+    told = _first_and_best({r.label: float(r.effective['effective_length']) for r in recipes})
+    numbers = tuple(number(f'{label}, effective length', n, 'tokens') for label, n in told.items())
+    return measured, None, numbers
+
+
+def _first_and_best(by_label: dict[str, float]) -> dict[str, float]:
+    """Of the first recipe, and of the first that reads furthest, if another does."""
+    first = next(iter(by_label))
+    best = max(by_label, key=lambda label: by_label[label])
+    return {label: by_label[label] for label in (first, best)}
+
+
+RULES: tuple[Rule[Sequence[Recipe]], ...] = (
+    Rule(
+        'recipes_read',
+        'The longest length up to which, from L on, the loss over the last L/2 positions is at '
+        f'most {NATS} nats above that of the first recipe at L.',
+        _read_to,
+    ),
+    Rule(
+        'effective_length',
+        '; '.join(f'{name}: {words}' for name, words in EFFECTIVE.items()) + ', in tokens.',
+        _effective,
+    ),
+)
+
+
 @kind('recipes')
 class RecipesFigure(Figure[Sequence[Recipe]]):
     """Options:
@@ -75,7 +163,7 @@ class RecipesFigure(Figure[Sequence[Recipe]]):
         'longppl': {'key_tokens': ('length',)},  # LongPPL itself is NaN without any
     }
     SHARED = ('train_length',)
-    RULES = claims.RULES
+    RULES = RULES
 
     def needs(self, name: str, options: Mapping[str, Any]) -> dict[str, str]:
         rows = options['rows']
@@ -217,15 +305,12 @@ def _read(given: FigureInput, row: Mapping[str, Any]) -> Recipe:
             multiples = records.along('length', len(values)) / records.attributes['train_length']
             order = np.argsort(multiples)
             curves[name] = Curve(multiples[order], values[order])
-    entropy = None
-    if ENTROPY in row:
-        entropy = _entropy(given, row[ENTROPY])
     facts = given.records[row['ruler']].attributes if 'ruler' in row else {}
     return Recipe(
         row['label'],
         curves,
-        entropy,
-        {name: facts[name] for name in claims.EFFECTIVE if name in facts},
+        _entropy(given, row[ENTROPY]) if ENTROPY in row else None,
+        {name: facts[name] for name in EFFECTIVE if name in facts},
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import numbers
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -10,7 +11,9 @@ import numpy as np
 
 from experiments.figures import roles
 from experiments.figures.base import Figure, kind
-from experiments.figures.claims import tuned as claims
+from experiments.figures.claims.decide import Every, Rule
+from experiments.figures.claims.lengths import rise
+from experiments.figures.claims.verdict import ABOVE, BELOW, Bound
 from experiments.figures.given import (
     FigureInput,
     check_count,
@@ -22,31 +25,152 @@ from experiments.figures.look import captions, length_axes, mpl, style
 from experiments.figures.look.length_axes import MARKERS
 from experiments.figures.read import length_group
 from experiments.figures.read.length_group import Group
-from experiments.figures.read.tuned_curve import TunedCurve
-from experiments.figures.roles import Roles
+from experiments.figures.roles import Roles, Shape, Undecided
+
+PI, YARN = 'pi', 'yarn'
+FAIR, RAW = 'fair', 'raw'
+METHODS: Mapping[str, Shape] = {PI: Shape.ONE, YARN: Shape.ONE}
+BUDGETS: Mapping[str, Shape] = {FAIR: Shape.ONE, RAW: Shape.ONE}
 
 MAX_PANELS = 3
 # Black is the base model's.
 COLORS = tuple(c for c in style.COLORS if c != style.BLACK)
 LINES = ((0, (1, 1.2)), (0, (4, 1.5)), '-', (0, (5, 1.5, 1, 1.5)))
+RING: dict[str, Any] = {
+    'linestyle': 'none',
+    'marker': 'o',
+    'markersize': 10,
+    'markerfacecolor': 'none',
+    'markeredgewidth': 1.4,
+}
 
 
-Tuning = tuple[Group, Sequence[TunedCurve]]  # the base model, and what was tuned from it
+@dataclasses.dataclass(frozen=True)
+class TunedCurve:
+    """A model fine-tuned at a longer length, as one curve of a panel.
+
+    panel: title of the panel. method: what it shares with the same method at other lengths and in
+    other panels. tuned: length of the fine-tuning in multiples of L.
+    """
+
+    panel: str
+    method: str
+    tuned: float
+    group: Group
+
+    @property
+    def name(self) -> str:
+        """Unique in a figure."""
+        return f'{self.group.label} ({self.panel})' if self.panel else self.group.label
+
+    @property
+    def at_tuned(self) -> int:
+        """Index of the length it was tuned at."""
+        index = self.group.at(self.tuned)
+        assert index is not None
+        return index
+
+    @property
+    def window_at_tuned(self) -> np.ndarray:
+        """[seeds] mean loss over windows of the length it was tuned at."""
+        return self.group.loss_window[:, self.at_tuned]
+
+
+@dataclasses.dataclass(frozen=True)
+class Tuned:
+    """The base model, and what was tuned from it. roles: names of methods and titles of panels,
+    which stand for budgets."""
+
+    base: Group
+    curves: Sequence[TunedCurve]
+    roles: Roles[str]
+
+    def find(self, panel: str, method: str, tuned: float) -> TunedCurve | None:
+        found = (c for c in self.curves if (c.panel, c.method, c.tuned) == (panel, method, tuned))
+        return next(found, None)
+
+
+def _largest_inside(shown: Tuned) -> dict[str, np.ndarray]:
+    """[S] of each curve at the length from L to its own where the mean over seeds is largest."""
+    base = shown.base
+    start = base.at(1)
+    if start is None:
+        raise Undecided('windows of L were not measured')
+    found = {}
+    for c in shown.curves:
+        inside = (base.multiples >= 1) & (base.multiples <= c.tuned)
+        above = c.group.loss_window - base.loss_window[:, [start]]
+        found[c.name] = above[:, int(np.argmax(np.where(inside, above.mean(axis=0), -np.inf)))]
+    return found
+
+
+def _past_tuned(shown: Tuned) -> dict[str, np.ndarray]:
+    cases = ((c.name, rise(c.group, c.tuned)) for c in shown.curves)
+    return {name: found for name, found in cases if found is not None}
+
+
+def _yarn_less_pi(shown: Tuned) -> dict[str, np.ndarray]:
+    pi, yarn = shown.roles[PI], shown.roles[YARN]
+    return {
+        f'{c.tuned:g} L ({c.panel})' if c.panel else f'{c.tuned:g} L': c.window_at_tuned
+        - other.window_at_tuned
+        for c in shown.curves
+        if c.method == yarn and (other := shown.find(c.panel, pi, c.tuned))
+    }
+
+
+def _raw_less_fair(shown: Tuned) -> dict[str, np.ndarray]:
+    fair, raw = shown.roles[FAIR], shown.roles[RAW]
+    return {
+        f'{c.method} at {c.tuned:g} L': c.window_at_tuned - other.window_at_tuned
+        for c in shown.curves
+        if c.panel == raw and (other := shown.find(fair, c.method, c.tuned))
+    }
+
+
+RULES: tuple[Rule[Tuned], ...] = (
+    Rule(
+        'tuned_works',
+        'Largest mean loss over windows from L to the tuned length less that of the base model at '
+        'L, for every curve',
+        Every(_largest_inside, Bound(BELOW, 'nats'), 'largest tuned - base at L'),
+    ),
+    Rule(
+        'tuned_fails',
+        'Loss of the last L/2 positions at twice the tuned length less that at the tuned length, '
+        'for every curve measured there',
+        Every(_past_tuned, Bound(ABOVE, 'nats'), 'smallest rise to twice the length'),
+    ),
+    Rule(
+        'yarn_below_pi',
+        'Mean loss over windows of the tuned length with YaRN less that with PI, for every length '
+        'and budget',
+        Every(_yarn_less_pi, Bound(BELOW, 'nats'), 'highest YaRN - PI'),
+        (PI, YARN),
+    ),
+    Rule(
+        'more_tuning',
+        'Mean loss over windows of the tuned length with the larger budget less that with the '
+        'smaller one, for every method and length',
+        Every(_raw_less_fair, Bound(BELOW, 0, 'nats'), 'highest raw - fair'),
+        (FAIR, RAW),
+    ),
+)
 
 
 @kind('tuned_lengths')
-class TunedLengthsFigure(Figure[Tuning]):
+class TunedLengthsFigure(Figure[Tuned]):
     """Loss by length of fine-tuned models. Options:
 
     - base: {group, label}.
     - panels: up to three of {title, curves: [{group, label, tuned, method}]}. tuned: length of the
       fine-tuning in multiples of L. method: the curves of one colour.
-    - roles: of methods and of titles (claims/tuned.py).
+    - roles: of methods and of titles (`METHODS`, `BUDGETS`).
     """
 
     OPTIONS, NEEDED = ('base', 'panels', 'roles'), ('base', 'panels')
     SHARED = ('train_length',)
-    RULES = claims.RULES
+    RULES = RULES
     RESAMPLED = True
 
     def needs(self, name: str, options: Mapping[str, Any]) -> dict[str, str]:
@@ -66,11 +190,11 @@ class TunedLengthsFigure(Figure[Tuning]):
         drawn = [curve for panel in panels for curve in panel['curves']]
         methods = list(dict.fromkeys(curve['method'] for curve in drawn))
         titles = [panel.get('title', '') for panel in panels]
-        accepted = roles.parts(claims.METHODS, methods, 'method')
-        roles.check(name, options, accepted | roles.parts(claims.BUDGETS, titles, 'panel'))
+        accepted = roles.parts(METHODS, methods, 'method')
+        roles.check(name, options, accepted | roles.parts(BUDGETS, titles, 'panel'))
         return {f'{c["group"]}/': 'lengths' for c in (base, *drawn)}
 
-    def read(self, given: FigureInput) -> Tuning:
+    def read(self, given: FigureInput) -> Tuned:
         chosen = given.options['base']
         base = length_group.read(given, chosen['group'], chosen.get('label', chosen['group']))
         curves = []
@@ -87,19 +211,14 @@ class TunedLengthsFigure(Figure[Tuning]):
                     f'but measured at {curve.group.multiples.tolist()} L'
                 )
             check_multiple(given, curve.group.names, 'tuned_length', curve.tuned)
-        return base, curves
-
-    def shown(self, given: FigureInput, data: Tuning) -> claims.Tuned:
-        """With roles of methods and of panels, which go by their own names."""
-        base, curves = data
-        names = [name for curve in curves for name in (curve.method, curve.panel)]
-        players = {name: name for name in names}
+        # Methods and panels go by their own names.
+        players = {name: name for curve in curves for name in (curve.method, curve.panel)}
         found = Roles(given.name, given.options, players, 'method or panel')
-        return claims.Tuned(base, curves, found)
+        return Tuned(base, curves, found)
 
-    def picture(self, given: FigureInput, data: Tuning) -> mpl.Figure:
+    def picture(self, given: FigureInput, data: Tuned) -> mpl.Figure:
         """Each panel twice: whole, and below it close up to what lies inside the tuned lengths."""
-        base, curves = data
+        base, curves = data.base, data.curves
         panels = list(dict.fromkeys(c.panel for c in curves))
         figure = style.new_figure(4.9 * len(panels) + (0.8 if len(panels) == 1 else 0), 7.0)
         axes = figure.subplots(2, len(panels), squeeze=False, sharex=True, sharey='row')
@@ -123,16 +242,16 @@ class TunedLengthsFigure(Figure[Tuning]):
         figure.legend(handles=handles, loc='outside lower center', ncols=3)
         return figure
 
-    def rows(self, given: FigureInput, data: Tuning) -> Iterator[dict[str, Any]]:
-        base, curves = data
+    def rows(self, given: FigureInput, data: Tuned) -> Iterator[dict[str, Any]]:
+        base, curves = data.base, data.curves
         about: dict[str, Any] = {'panel': None, 'method': None, 'tuned_over_L': None}
         yield from (about | row for row in length_group.rows(base, given.records))
         for c in curves:
             about = {'panel': c.panel, 'method': c.method, 'tuned_over_L': c.tuned}
             yield from (about | row for row in length_group.rows(c.group, given.records))
 
-    def caption(self, given: FigureInput, data: Tuning) -> str:
-        base, curves = data
+    def caption(self, given: FigureInput, data: Tuned) -> str:
+        base, curves = data.base, data.curves
         train_length = given.records[base.names[0]].attributes['train_length']
         labelled = {base.label: base, **{c.name: c.group for c in curves}}
         trained = captions.sources(
@@ -171,7 +290,7 @@ def _draw_curve(axes: mpl.Axes, curve: TunedCurve, color: str, index: int) -> No
     mean = loss.mean(axis=0)
     axes.plot(multiples, mean, color=color, **_look(index))
     length_axes.draw_band(axes, multiples, loss, color)
-    axes.plot(curve.tuned, mean[curve.at_tuned], color=color, **_ring())
+    axes.plot(curve.tuned, mean[curve.at_tuned], color=color, **RING)
 
 
 def _look(index: int) -> dict[str, Any]:
@@ -181,16 +300,6 @@ def _look(index: int) -> dict[str, Any]:
         'marker': MARKERS[index],
         'markersize': 3.5,
         'linewidth': 1.3,
-    }
-
-
-def _ring() -> dict[str, Any]:
-    return {
-        'linestyle': 'none',
-        'marker': 'o',
-        'markersize': 10,
-        'markerfacecolor': 'none',
-        'markeredgewidth': 1.4,
     }
 
 
@@ -204,7 +313,7 @@ def _handles(base: Group, colors: Mapping[str, str], lengths: Sequence[float]) -
         mpl.Line2D([], [], color=style.GREY, label=f'tuned at {length:g} L', **_look(i))
         for i, length in enumerate(lengths)
     ]
-    ring = mpl.Line2D([], [], color=style.GREY, label='loss at the tuned length', **_ring())
+    ring = mpl.Line2D([], [], color=style.GREY, label='loss at the tuned length', **RING)
     marks = [ring, *length_axes.band_handle(len(base.seeds))]
     lines = max(len(models), len(tuned), len(marks))
     return [h for column in (models, tuned, marks) for h in style.filled(column, lines)]

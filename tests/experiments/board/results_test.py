@@ -14,7 +14,7 @@ from experiments import board, config_files
 from experiments.board import Finding, Summary, decisions, page, results, words
 from experiments.board.summaries import of_work
 from experiments.figures import by_kind, resampled, seeds
-from experiments.figures.claims import ablations, factors
+from experiments.figures.claims import ablations
 from experiments.figures.claims.catalogue import CLAIMS
 from experiments.figures.claims.headline import Number
 
@@ -180,7 +180,7 @@ def line_of(text: str, claim: str) -> str:
 def test_a_line_has_a_sign_for_each_size_and_the_number_that_decides_at_the_largest():
     ahead = {'NTK': -1.0, 'YaRN': -2.0}
     numbers = tuple(Number(f'HeadScale - {n}', 'nats', (x,)) for n, x in ahead.items())
-    statement = factors.RULES[2].statement
+    statement = by_kind.RULES['factor_grid'][2].statement
     finding = Finding('between_ntk_and_yarn', 'does not hold', numbers, statement)
     made = [
         Summary('zero_shot', size, (0,), {}, '', (dataclasses.replace(finding, verdict=verdict),))

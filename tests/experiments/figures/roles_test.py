@@ -11,7 +11,6 @@ from experiments.figures import KINDS, roles
 from experiments.figures.claims import (
     ablations,
     code_models,
-    factors,
     frontier,
     keys,
     laws,
@@ -22,8 +21,8 @@ from experiments.figures.claims import (
     positions,
     scores,
     silenced,
-    tuned,
 )
+from experiments.figures.kinds import factor_grid, tuned_lengths
 from experiments.figures.roles import Roles, Shape, Undecided
 
 ACCEPTED = roles.parts(
@@ -88,8 +87,8 @@ def test_a_player_without_records_is_undecided():
 ROLES = {
     'entropy_loss': positions.ROLES,
     'length_curves': {**lengths.ROLES, **laws.ROLES, **code_models.ROLES},
-    'factor_grid': {**factors.METHODS, **factors.GROUPS},
-    'tuned_lengths': {**tuned.METHODS, **tuned.BUDGETS},
+    'factor_grid': {**factor_grid.METHODS, **factor_grid.GROUPS},
+    'tuned_lengths': {**tuned_lengths.METHODS, **tuned_lengths.BUDGETS},
     'perplexity_table': perplexity.ROLES,
     'commonsense_table': scores.ROLES,
     'longbench_table': longbench.ROLES,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from experiments.figures import KINDS, FigureInput, write
-from experiments.figures.read.factor_method import Method
+from experiments.figures.kinds.factor_grid import Method
 from experiments.figures.read.length_group import Group
 from tests.experiments.figures import synthetic
 from tests.experiments.figures.synthetic import FACTOR_CURVES, INPUTS, column, rows_of
