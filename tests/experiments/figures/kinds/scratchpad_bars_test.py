@@ -13,8 +13,7 @@ from matplotlib import colors as mpl_colors
 from experiments.figures import KINDS
 from experiments.figures.claims.decided import Decided
 from experiments.figures.given import FigureInput
-from experiments.figures.kinds.scratchpads import written
-from experiments.figures.read.scratchpads import bars, formats
+from experiments.figures.read import scratchpads
 from tests.experiments.figures.synthetic import (
     INPUTS,
     SCRATCHPADS,
@@ -40,7 +39,7 @@ def changed(task: str, **more: tuple[float, ...]) -> Mapping[str, Any]:
 
 
 def test_formats_are_ranked_by_accuracy_beyond_l_for_every_encoding_and_seed() -> None:
-    found = bars.read(scratchpad_input(seeds=2))
+    found = scratchpads.read(scratchpad_input(seeds=2))
     assert found['parity'].formats == ('none', 'full', 'minimal')
     ranks = found['parity'].reciprocal()
     assert ranks.shape == (3, 5, 2)
@@ -51,9 +50,9 @@ def test_formats_are_ranked_by_accuracy_beyond_l_for_every_encoding_and_seed() -
 
 def test_formats_stand_in_the_order_of_the_paper() -> None:
     turned = {'parity': dict(reversed(SCRATCHPADS['parity'].items()))}
-    found = bars.read(scratchpad_input(tasks=turned))
+    found = scratchpads.read(scratchpad_input(tasks=turned))
     assert found['parity'].formats == ('none', 'full', 'minimal')
-    assert formats.ordered({'input+output': 0, 'minimal': 0, 'full': 0}) == [
+    assert scratchpads.ordered({'input+output': 0, 'minimal': 0, 'full': 0}) == [
         *('full', 'minimal', 'input+output')
     ]
 
@@ -98,7 +97,7 @@ def test_an_encoding_has_one_colour_whichever_a_task_has() -> None:
     ]
 
 
-@pytest.mark.parametrize('names', [('none', 'full', 'minimal'), tuple(formats.WORDS)])
+@pytest.mark.parametrize('names', [('none', 'full', 'minimal'), tuple(scratchpads.WORDS)])
 def test_ranks_of_the_paper_stand_beside_those_among_as_many_formats(names: tuple) -> None:
     values = {name: (0.1 * f,) * 5 for f, name in enumerate(names)}
     figure = draw(scratchpad_input(tasks={'parity': values})).figure
@@ -179,10 +178,10 @@ def test_formats_are_ranked_by_encoding_over_the_tasks_that_have_both() -> None:
     chosen = [c for c in given.options['curves'] if not c['group'].startswith('addition_')
               or not c['group'].endswith('_0')]  # fmt: skip
     given = with_options(given, curves=chosen)
-    drawn, found = draw(given), bars.read(given)
+    drawn, found = draw(given), scratchpads.read(given)
     labels = [c['label'] for c in chosen if c['group'].startswith('parity_none')]
     ranks = {
-        (label, name): bars.by_encoding(found.values(), label, name)
+        (label, name): scratchpads.by_encoding(found.values(), label, name)
         for label in labels
         for name in names
     }
@@ -190,7 +189,7 @@ def test_formats_are_ranked_by_encoding_over_the_tasks_that_have_both() -> None:
         wanted = {'none': 0.75, 'full': 0.75} if e == 1 else {'none': 0.5, 'full': 1.0}
         for name in names:
             assert ranks[label, name] == pytest.approx([wanted[name]] * 3)
-    assert bars.by_encoding(found.values(), 'another', 'none') is None
+    assert scratchpads.by_encoding(found.values(), 'another', 'none') is None
     axes = drawn.figure.axes[1]
     said = [text.get_text() for text in axes.get_xticklabels()]
     assert said[:2] == [f'{labels[0]} (1 task)', f'{labels[1]} (2 tasks)']
@@ -200,7 +199,7 @@ def test_formats_are_ranked_by_encoding_over_the_tasks_that_have_both() -> None:
 
 
 def test_tables_have_the_released_numbers() -> None:
-    text = written.markdown(bars.read(scratchpad_input(seeds=1)))
+    text = draw(scratchpad_input(seeds=1)).markdown
     line = next(line for line in text.splitlines() if line.startswith('| full |'))
     assert line.split('|')[-2].strip() == '0.350 (1.00; 0.17; 0.17)'
 
@@ -212,7 +211,7 @@ def test_records_without_a_word_on_scratchpads_have_none() -> None:
         for name, records in given.records.items()
         if records.attributes['scratchpad'] == 'none'
     }
-    found = bars.read(with_records(given, **silent))
+    found = scratchpads.read(with_records(given, **silent))
     assert found['parity'].formats == ('none', 'full', 'minimal')
 
 

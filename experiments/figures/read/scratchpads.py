@@ -1,4 +1,4 @@
-"""Accuracies of every format of scratchpad and encoding on one task, read from their records."""
+"""Accuracies of every format of scratchpad and encoding on one task (arXiv 2305.19466)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,20 @@ from experiments.figures.given import FigureInput
 from experiments.figures.read.by_seed import BySeed
 from experiments.figures.read.encoding_tasks import curves, ranks, scores
 from experiments.figures.read.encoding_tasks.scores import Score
-from experiments.figures.read.scratchpads import formats
+
+NONE, FULL = 'none', 'full'
+
+# Format as records name it -> words.
+WORDS: Mapping[str, str] = {
+    NONE: 'no scratchpad',
+    FULL: 'full',
+    'no_input': 'no input',
+    'no_computation': 'no computation',
+    'no_output': 'no output',
+    'no_variables': 'no variables',
+    'no_remaining': 'no remaining input',
+    'minimal': 'minimal',
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,9 +85,25 @@ class Bars:
         return self.paper.index(paper) if paper in self.paper else None
 
 
+def ordered(formats: Mapping[str, object]) -> list[str]:
+    """Formats in the order of WORDS, then those of ours as they come."""
+    known = [name for name in WORDS if name in formats]
+    return known + [name for name in formats if name not in WORDS]
+
+
+def complete(names: Iterable[str]) -> bool:
+    """Whether all formats of the paper are there; tasks without intermediate variables have one
+    less."""
+    return set(WORDS) - set(names) <= {'no_variables'}
+
+
+def words(name: str) -> str:
+    return WORDS.get(name, name)
+
+
 def all_formats(found: Iterable[Bars]) -> list[str]:
     """Formats of all tasks, in the order of figures."""
-    return formats.ordered(dict.fromkeys(name for bars in found for name in bars.formats))
+    return ordered(dict.fromkeys(name for bars in found for name in bars.formats))
 
 
 def all_labels(found: Iterable[Bars]) -> list[str]:
@@ -109,7 +138,7 @@ def read(given: FigureInput) -> dict[str, Bars]:
 
 
 def _bars(given: FigureInput, task: str, found: Mapping[str, Sequence[FormatScore]]) -> Bars:
-    names = formats.ordered(found)
+    names = ordered(found)
     first = found[names[0]]
     curves.check_alike(
         given.name,
@@ -135,7 +164,7 @@ def _check_alike(given: FigureInput, cell: FormatScore, first: FormatScore) -> N
 def _cell(given: FigureInput, curve: Mapping[str, Any]) -> FormatScore:
     score, found = scores.read(given, curve), BySeed.of(given, curve['group'])
     name = score.scratchpad
-    if name == formats.NONE:
+    if name == NONE:
         return FormatScore(score, name, None, None)
     weights = np.where(score.lengths > score.longest, score.samples, 0)
     parsed, reasoned = (

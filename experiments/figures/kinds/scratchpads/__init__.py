@@ -1,1 +1,0 @@
-"""Scratchpads on synthetic tasks: accuracies and ranks of formats, and those released."""

@@ -1,1 +1,0 @@
-"""Accuracies by format of scratchpad."""
