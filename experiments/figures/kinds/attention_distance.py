@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from experiments.figures.base import kind
-from experiments.figures.claims import patterns as claims
+from experiments.figures.claims.decide import Every, Rule
+from experiments.figures.claims.verdict import ABOVE, BELOW, Bound
 from experiments.figures.given import FigureInput, Measures
 from experiments.figures.kinds.encoding_tasks import accuracy_axes
 from experiments.figures.kinds.encoding_tasks import captions as task_captions
 from experiments.figures.kinds.encoding_tasks.figure import EncodingFigure
 from experiments.figures.look import captions, mpl, style
 from experiments.figures.look.web import table_of
-from experiments.figures.read import pattern_distances
-from experiments.figures.read.pattern_distances import TEXT, Distances
+from experiments.figures.read.by_seed import BySeed
+from experiments.figures.read.encoding_tasks import curves
+from experiments.figures.roles import Undecided
 
-Found = Mapping[str, Sequence[Distances]]  # by what is read
+NEAR, FAR = ('T5', 'ALiBi'), ('RoPE', 'APE')
+PAIRED = 3  # seeds from which pairs of a seed and the next one are different pairs
 
+TEXT = 'text'
 COLUMNS = 5  # panels side by side
 LOWEST = 1e-5  # nats, of the axis
 # Of the paper's Figure 4, read off it: from short to long examples, averaged over layers.
@@ -31,6 +36,113 @@ PAPER = {
     'APE': (0.2, 0.93),
     'RoPE': (0.32, 1.3),
 }
+
+
+@dataclasses.dataclass(frozen=True)
+class Distances(curves.Curve):
+    """Distances between the patterns of an encoding's model and of NoPE's, of one kind of input.
+
+    - read: the task, or 'text'. paper: 'NoPE' is another seed of NoPE.
+    - distance: [S, n, L] nats. released: the same by the paper's code, or None.
+    - nearest: mean over the heads of both models of the distance to the nearest head of the other.
+    """
+
+    read: str
+    distance: np.ndarray
+    nearest: np.ndarray
+    released: np.ndarray | None
+
+    @property
+    def mean(self) -> np.ndarray:
+        """[S], over lengths and layers."""
+        return self.distance.mean(axis=(1, 2))
+
+    def side(self, values: np.ndarray, *, beyond: bool) -> np.ndarray:
+        """[S, L] means of [S, n, L] over the lengths of training, or over those beyond them; NaN
+        where there are none."""
+        chosen = (self.lengths > self.longest) == beyond
+        if not chosen.any():
+            return np.full((len(values), values.shape[-1]), np.nan)
+        return values[:, chosen].mean(axis=1)
+
+
+Found = Mapping[str, Sequence[Distances]]  # by what is read
+
+
+def _by_seed(found: Found, paper: str) -> np.ndarray:
+    """[S] means over inputs, lengths and layers. Undecided where there is no such encoding."""
+    means = [d.mean for some in found.values() for d in some if d.paper == paper]
+    if not means:
+        raise Undecided(f'no curve is of the encoding {paper!r}')
+    return np.mean(means, axis=0)
+
+
+def _ratio(found: Found, paper: str, over: str) -> np.ndarray:
+    """Distance of one encoding over that of another, of every seed. Undecided where there is no
+    such encoding, or no distance to divide by."""
+    above, below = _by_seed(found, paper), _by_seed(found, over)
+    if not np.all(below > 0):
+        raise Undecided(f'{over} is at a distance of 0')
+    return above / below
+
+
+def _nearest(found: Found) -> list[tuple[str, str]]:
+    shown = {d.paper for some in found.values() for d in some}
+    others = [name for name in ('ALiBi', *FAR) if name in shown]
+    _by_seed(found, 'T5')
+    if len(others) < 2:
+        raise Undecided('fewer than two of ALiBi, RoPE and APE were measured')
+    return [(name, 'T5') for name in others]
+
+
+def _farthest(_: Found) -> list[tuple[str, str]]:
+    return [(far, near) for far in FAR for near in NEAR]
+
+
+def _as_another_seed(found: Found) -> dict[str, np.ndarray]:
+    ratio = _ratio(found, 'T5', 'NoPE')
+    if len(ratio) < PAIRED:
+        raise Undecided(f'fewer than {PAIRED} seeds: two have one distance between them')
+    return {"T5 / another seed's NoPE": ratio}
+
+
+def _ratios(pairs: Callable[[Found], list[tuple[str, str]]]) -> Every[Found]:
+    """Distances of the first encodings over those of the second."""
+    return Every(
+        lambda found: {f'{far} / {near}': _ratio(found, far, near) for far, near in pairs(found)},
+        Bound(ABOVE, 1, 'ratio'),
+        'least ratio of distances',
+        '',
+        several=True,
+    )
+
+
+DISTANCES = (
+    'Distances from NoPE, of each layer the least over pairs of heads, averaged over layers, '
+    'lengths and what the figure reads: '
+)
+
+RULES: tuple[Rule[Found], ...] = (
+    Rule(
+        'nope_attends_like_t5',
+        f"{DISTANCES}that of each of ALiBi, RoPE and APE that is shown, two at least, over T5's",
+        _ratios(_nearest),
+        ('T5', 'ALiBi', *FAR),
+    ),
+    Rule(
+        'nope_attends_unlike_rope',
+        f'{DISTANCES}those of RoPE and APE over those of T5 and ALiBi',
+        _ratios(_farthest),
+        (*NEAR, *FAR),
+    ),
+    Rule(
+        't5_is_as_near_as_another_seed',
+        f"{DISTANCES}T5's over that of NoPE trained with the next of at least {PAIRED} seeds; "
+        'pairs share models, which the interval does not count',
+        Every(_as_another_seed, Bound(BELOW, 'ratio'), 'distance', '', several=True),
+        ('T5', 'NoPE'),
+    ),
+)
 
 
 @kind('attention_distance')
@@ -46,14 +158,11 @@ class AttentionDistanceFigure(EncodingFigure[Found]):
             'examples': ('length',),
         }
     }
-    RULES = claims.RULES
+    RULES = RULES
 
     def read(self, given: FigureInput) -> Found:
-        every = [pattern_distances.read(given, curve) for curve in given.options['curves']]
-        return pattern_distances.by_input(given, every)
-
-    def shown(self, given: FigureInput, found: Found) -> claims.ShownPatterns:
-        return claims.ShownPatterns(found)
+        every = [_read(given, curve) for curve in given.options['curves']]
+        return _by_input(given, every)
 
     def picture(self, given: FigureInput, found: Found) -> mpl.Figure:
         panels = [
@@ -119,6 +228,49 @@ class AttentionDistanceFigure(EncodingFigure[Found]):
             f'2305.19466, Figures 4 and F.7); at most ln 2 = 0.693. {seeds}; grey: lengths of '
             f'training ({trained}). {_models(given, found)}'
         )
+
+
+def _read(given: FigureInput, curve: Mapping[str, Any]) -> Distances:
+    """The records '<group>/<seed>' of a curve. ValueError where they differ in what is read, in
+    lengths or in layers."""
+    found = BySeed.of(given, curve['group'])
+    found.shared(lambda r: r['distance'].shape[1], 'layers')
+    has_released = all('released' in r.measures for r in found.records)
+    return Distances(
+        read=found.shared(lambda r: r.attributes.get('task', TEXT), 'what is read'),
+        label=curve['label'],
+        paper=curve.get('paper', ''),
+        names=found.names,
+        seeds=found.seeds,
+        # L, of a task's lengths or of windows of text.
+        longest=found.shared(
+            lambda r: r.attributes.get('longest', r.attributes['train_length']), 'L'
+        ),
+        lengths=np.array(found.shared(lambda r: r.along('length', 0).tolist(), 'lengths')),
+        distance=found.stacked('distance'),
+        nearest=np.stack([_nearest_heads(r['pairs'].astype(np.float64)) for r in found.records]),
+        released=found.stacked('released') if has_released else None,
+    )
+
+
+def _nearest_heads(pairs_nLNM: np.ndarray) -> np.ndarray:
+    """[n, L] of the distances of all pairs of heads, averaged over examples."""
+    each = [pairs_nLNM.min(axis=axis) for axis in (2, 3)]
+    return np.concatenate(each, axis=-1).mean(axis=-1)
+
+
+def _by_input(given: FigureInput, every: Sequence[Distances]) -> dict[str, list[Distances]]:
+    """Distances by what is read, of the same layers. ValueError where they are not, and as
+    `curves.grouped`."""
+    found = curves.grouped(given, every, lambda one: one.read)
+    for what, (first, *others) in found.items():
+        for one in others:
+            if one.distance.shape != first.distance.shape:
+                raise ValueError(
+                    f'figure {given.name!r}: {one.label!r} on {what!r} was measured in other '
+                    f'layers than {first.label!r}'
+                )
+    return found
 
 
 def _ends(every: Sequence[Distances]) -> tuple[float, float]:

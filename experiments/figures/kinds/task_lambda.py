@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -9,8 +10,11 @@ from typing import Any
 import numpy as np
 
 from experiments.figures.base import kind
-from experiments.figures.claims import task_lambda as claims
-from experiments.figures.claims.task_lambda import ROLES, ShownTemperatures
+from experiments.figures.claims.catalogue import CLAIMS
+from experiments.figures.claims.decide import Measured, Rule
+from experiments.figures.claims.headline import number
+from experiments.figures.claims.intervals import Interval, stated
+from experiments.figures.claims.verdict import ABOVE, OVER_SEEDS, Bound
 from experiments.figures.given import FigureInput, check_choice, check_options
 from experiments.figures.kinds.encoding_tasks import accuracy_axes
 from experiments.figures.kinds.encoding_tasks import captions as task_captions
@@ -18,9 +22,69 @@ from experiments.figures.kinds.encoding_tasks.figure import EncodingFigure
 from experiments.figures.look import mpl, style
 from experiments.figures.read.encoding_tasks import curves, scores
 from experiments.figures.read.encoding_tasks.scores import Score
+from experiments.figures.roles import Undecided
+
+BASE, SEARCHED, OTHER = ROLES = ('base', 'searched', 'other')
+LEAST = CLAIMS['temperature_carries_tasks'].thresholds['points']
 
 CURVE_KEYS = {'group', 'label', 'role'}
 COLUMNS = 3
+UNTIL: dict[str, Any] = {'color': style.BLACK, 'linestyle': ':', 'linewidth': 1}
+
+
+@dataclasses.dataclass(frozen=True)
+class ShownTemperatures:
+    """Content of a figure: scores of every task, the role of each label, and by task the length of
+    the longest examples of the searches."""
+
+    scores: Mapping[str, Sequence[Score]]
+    roles: Mapping[str, str]
+    until: Mapping[str, int]
+
+    def beyond(self, score: Score) -> np.ndarray:
+        """[S] accuracies over all examples that are longer than those of the searches."""
+        chosen = score.lengths > self.until[score.task]
+        weights = score.samples[chosen]
+        return score.accuracy[:, chosen] @ weights / weights.sum()
+
+    def labelled(self, role: str) -> list[str]:
+        return [label for label, found in self.roles.items() if found == role]
+
+    def mean(self, label: str) -> np.ndarray:
+        """[S] mean of `beyond` over the tasks."""
+        every = [s for some in self.scores.values() for s in some if s.label == label]
+        return np.mean([self.beyond(score) for score in every], axis=0)
+
+
+def _carries(shown: ShownTemperatures) -> Measured:
+    bases, searched = shown.labelled(BASE), shown.labelled(SEARCHED)
+    if len(bases) != 1 or not searched:
+        raise Undecided('there is no searched curve beside one base')
+    base = shown.mean(bases[0])
+    margins = {
+        f'{label} - {bases[0]}': Interval.of(100 * (shown.mean(label) - base), True, label)
+        for label in searched
+    }
+    verdicts = {name: Bound(ABOVE, LEAST).holds(found) for name, found in margins.items()}
+    holds = next(found for found in (True, None, False) if found in verdicts.values())
+    best = max(
+        (name for name, found in verdicts.items() if found is holds),
+        key=lambda name: margins[name].mean,
+    )
+    what = f'greatest gain beyond the search, {best}'
+    return stated(margins), holds, (number(what, margins[best], 'points'),)
+
+
+RULES: tuple[Rule[ShownTemperatures], ...] = (
+    Rule(
+        'temperature_carries_tasks',
+        'Exact match over all examples longer than those of the search, mean over tasks: with one '
+        'of the searched temperatures it is above that of the model as trained by more than '
+        f'{LEAST:g} points; {OVER_SEEDS}.',
+        _carries,
+        (BASE, SEARCHED),
+    ),
+)
 
 
 @kind('task_lambda')
@@ -30,7 +94,7 @@ class TaskLambdaFigure(EncodingFigure[ShownTemperatures]):
     'searched', or 'other'. Every task has the same curves. Compared is what is longer than the
     examples of all searches of its task, of which records say how long they were."""
 
-    RULES = claims.RULES
+    RULES = RULES
 
     def needs(self, name: str, options: Mapping[str, Any]) -> dict[str, str]:
         curves.check_groups(name, options['curves'])
@@ -56,14 +120,13 @@ class TaskLambdaFigure(EncodingFigure[ShownTemperatures]):
         rows = math.ceil(count / COLUMNS)
         figure = style.new_figure(11.0, 0.9 + 2.9 * rows)
         grid = figure.add_gridspec(rows, min(COLUMNS, count))
-        for number, (task, some) in enumerate(shown.scores.items()):
-            axes = figure.add_subplot(grid[number // COLUMNS, number % COLUMNS])
-            axes.axvline(shown.until[task] + 0.5, color=style.BLACK, linestyle=':', linewidth=1)
+        for place, (task, some) in enumerate(shown.scores.items()):
+            axes = figure.add_subplot(grid[place // COLUMNS, place % COLUMNS])
+            axes.axvline(shown.until[task] + 0.5, **UNTIL)
             accuracy_axes.draw(axes, task, some)
         first = next(iter(shown.scores.values()))
         handles = accuracy_axes.handles(first)
-        line: dict[str, Any] = {'color': style.BLACK, 'linestyle': ':', 'linewidth': 1}
-        handles.append(mpl.Line2D([], [], label='longest examples of a search', **line))
+        handles.append(mpl.Line2D([], [], label='longest examples of a search', **UNTIL))
         figure.legend(handles=handles, loc='outside lower center', ncols=3)
         return figure
 
@@ -104,7 +167,7 @@ class TaskLambdaFigure(EncodingFigure[ShownTemperatures]):
 def _until(given: FigureInput, task: str, some: Sequence[Score]) -> int:
     """Length of the longest examples of the task that weights or lambda have read. ValueError where
     a searched model's records do not say so, and where nothing longer was measured."""
-    searched = {c['label'] for c in given.options['curves'] if c['role'] == claims.SEARCHED}
+    searched = {c['label'] for c in given.options['curves'] if c['role'] == SEARCHED}
     until = 0
     for score in some:
         for name in score.names:

@@ -1,4 +1,4 @@
-"""Caption of a figure of encodings on tasks."""
+"""Models in the caption of a figure of encodings on tasks."""
 
 from __future__ import annotations
 
@@ -7,31 +7,7 @@ from typing import Protocol
 
 from experiments.figures.given import FigureInput
 from experiments.figures.look import natural
-from experiments.figures.read.encoding_tasks import released
-from experiments.figures.read.encoding_tasks.ranks import Ranks
-from experiments.figures.read.encoding_tasks.scores import Score
 from nope.runtime.amounts import amount
-
-
-def caption(given: FigureInput, found: Mapping[str, Sequence[Score]], ranked: Ranks) -> str:
-    """Caption text: panels, ties, seeds, then models, training and examples of each encoding."""
-    first = next(iter(found.values()))
-    count = len(first[0].seeds)
-    seeds = 'one seed' if count == 1 else f'{count} seeds, bands from lowest to highest'
-    lengths = '; '.join(f'{task} to L = {some[0].longest}' for task, some in found.items())
-    lines = [task for task, some in found.items() if any(score.released for score in some)]
-    dotted = f'Dotted ({", ".join(lines)}): {released.SOURCE}, means over three seeds. '
-    dotted = dotted if lines else ''
-    diamonds = f'; diamonds: {released.SOURCE}, on its own 17 tasks' if ranked.as_released else ''
-    return (
-        f'Above: mean reciprocal rank of the {len(ranked.labels)} encodings by accuracy over all '
-        f'examples longer than those of training, {count} seed{"s" if count > 1 else ""} of each '
-        f'task (white dots: each seed){diamonds}. Equal accuracies are ranked in '
-        f'the order {", ".join(ranked.order)}{", as there" if ranked.as_released else ""}. Below: '
-        'exact match by length, '
-        f'{seeds}; grey: lengths of training, on validation examples ({lengths}). {dotted}'
-        f'{models(given, found)}'
-    )
 
 
 class Named(Protocol):

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from experiments.figures import KINDS, FigureInput
-from experiments.figures.read.encoding_tasks import pairs, released, scores
+from experiments.figures.kinds.encoding_pairs import Pair, pairs
+from experiments.figures.read.encoding_tasks import released, scores
 from tests.experiments.figures.synthetic import (
     encoding_curves,
     encoding_runs,
@@ -29,8 +30,8 @@ def given(
     return FigureInput('f', encoding_runs(seeds, tasks, **more), options)
 
 
-def compared(found: FigureInput) -> dict[tuple[str, str], pairs.Pair]:
-    some = pairs.pairs(scores.read_all(found), found.options['without'])
+def compared(found: FigureInput) -> dict[tuple[str, str], Pair]:
+    some = pairs(scores.read_all(found), found.options['without'])
     return {(pair.without, pair.told): pair for pair in some}
 
 

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from experiments.figures import KINDS, Decided, FigureInput
-from experiments.figures.kinds.encoding_tasks import written
-from experiments.figures.read.encoding_tasks import pairs, ranks, released, scores
+from experiments.figures.kinds.encoding_pairs import pairs
+from experiments.figures.kinds.encoding_ranks import Ranked
+from experiments.figures.read.encoding_tasks import ranks, released, scores
 from tests.experiments.figures.synthetic import (
     ENCODING_TASKS,
     INPUTS,
@@ -121,8 +122,7 @@ def test_a_row_is_a_record_and_a_length() -> None:
 
 
 def test_tables_have_the_released_numbers_in_brackets() -> None:
-    found = read(given(seeds=2))
-    text = written.markdown(found, ranks.rank(found))
+    text = draw(given(seeds=2)).markdown
     assert '| primitive (rsc, rdc) |' in text and 'math' not in text
     line = next(line for line in text.splitlines() if line.startswith('| rsc, L = 4 |'))
     assert line.split('|')[-2].strip() == '0.900 / 0.890 (0.99, L = 20)'
@@ -131,16 +131,18 @@ def test_tables_have_the_released_numbers_in_brackets() -> None:
 
 @pytest.mark.parametrize('changed', [{'scratchpad': 'full'}, {'further': True}])
 def test_released_numbers_stand_beside_comparable_ones_alone(changed: dict) -> None:
-    found = read(given(seeds=2))
+    shown = given(seeds=2)
+    found = read(shown)
     others = {
         task: [dataclasses.replace(score, **changed) for score in some]
         for task, some in found.items()
     }
-    text = written.markdown(others, ranks.rank(others))
+    ranked = Ranked(others, ranks.rank(others))
+    text = KINDS[KIND].markdown(shown, ranked)
     assert '(0.' not in text and 'of 17 tasks' not in text
-    rows = written.rows(others, ranks.rank(others))
+    rows = KINDS[KIND].rows(shown, ranked)
     assert {row['released_beyond'] for row in rows} == {None}
-    (before, *_), (pair, *_) = (pairs.pairs(each, ['NoPE']) for each in (found, others))
+    (before, *_), (pair, *_) = (pairs(each, ['NoPE']) for each in (found, others))
     assert before.released('rsc') is not None and pair.released('rsc') is None
     by_length = dataclasses.replace(others['rsc'][-1], longest=20).released
     assert bool(by_length) == ('further' in changed)  # each length speaks for itself
