@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -9,24 +10,107 @@ import numpy as np
 
 from experiments.figures import roles
 from experiments.figures.base import Figure, kind
-from experiments.figures.claims import silenced as claims
-from experiments.figures.claims.silenced import Effect, Effects
+from experiments.figures.claims.catalogue import CLAIMS
+from experiments.figures.claims.decide import Measured, Rule
+from experiments.figures.claims.headline import number
 from experiments.figures.given import FigureInput, check_options
 from experiments.figures.look import captions, mpl, style
 from experiments.figures.read import frontier_point, length_group
 from experiments.figures.read.frontier_point import TIMES, FrontierPoint
-from experiments.figures.roles import Roles
+from experiments.figures.roles import Roles, Shape, Undecided
+
+LOCAL, WITHOUT = 'local', 'nope'
+ROLES: Mapping[str, Shape] = {LOCAL: Shape.ONE, WITHOUT: Shape.ONE}
+LEAST = CLAIMS['global_carry_keys'].thresholds['points']
 
 POINT_KEYS = {'label', 'loss', 'keys'}
 COLORS = 'magma_r'
 FRAME: dict[str, Any] = {'fill': False, 'edgecolor': style.COLORS[0], 'linewidth': 1.4}
 
 
+@dataclasses.dataclass(frozen=True)
+class Effect:
+    """Effect of silenced heads on loss and retrieval of a model, by multiples of L.
+
+    silenced: layer and head of each. loss: rise in nats. keys: share of keys no longer repeated.
+    """
+
+    label: str
+    silenced: tuple[tuple[int, ...], ...]
+    loss: Mapping[float, float]
+    keys: Mapping[float, float]
+
+
 class Silenced(NamedTuple):
     """The whole model, and the effects of silencing its heads, one at a time or several."""
 
     base: FrontierPoint
-    effects: Effects
+    heads: Sequence[Effect]
+    groups: Sequence[Effect]
+
+
+Player = tuple[Effect, Silenced]  # a group, among all
+
+
+def _loss(players: Roles[Player]) -> Measured:
+    local, other = players[LOCAL][0], players[WITHOUT][0]
+    measured = {
+        'rise_without_local_nats': {f'{m:g} L': v for m, v in local.loss.items()},
+        'rise_without_nope_nats': {f'{m:g} L': v for m, v in other.loss.items()},
+    }
+    rises = {m: local.loss[m] - other.loss[m] for m in local.loss}
+    numbers = tuple(
+        number(f'rise without local - without the others, at {m:g} L', rise, 'nats', (0.0,))
+        for m, rise in rises.items()
+    )
+    return measured, all(rise > 0 for rise in rises.values()), numbers
+
+
+def _keys(players: Roles[Player]) -> Measured:
+    local, every = players[LOCAL]
+    far = max(local.keys)
+    keys = every.base.keys
+    whole = keys.shares[:, keys.at(far)].item()
+    if 100 * whole < LEAST:
+        raise Undecided(f'with all heads {100 * whole:g} % of the keys are repeated')
+    # A tenth of the prompts may fall short of it by a rounding error.
+    needed = [effect for effect in every.heads if 100 * effect.keys[far] >= LEAST - 1e-9]
+    others = [effect for effect in needed if effect.silenced[0] not in local.silenced]
+    measured = {
+        'at': f'{far:g} L',
+        'keys_lost_without_head': {
+            side: {'.'.join(map(str, e.silenced[0])): e.keys[far] for e in effects}
+            for side, effects in (
+                (WITHOUT, others),
+                (LOCAL, [effect for effect in needed if effect not in others]),
+            )
+        },
+    }
+    most = [100 * e.keys[far] for e in every.heads if e.silenced[0] not in local.silenced]
+    lost = number(
+        f'most keys lost at {far:g} L without one',
+        max(most, default=None),
+        'points',
+        limits=(LEAST,),
+        ends=(-100.0, 100.0),
+    )
+    return measured, bool(others), (lost,)
+
+
+RULES: tuple[Rule[Roles[Player]], ...] = (
+    Rule(
+        'local_carry_loss',
+        'The mean loss rises more without the local heads than without the others, at every length '
+        'measured.',
+        _loss,
+    ),
+    Rule(
+        'global_carry_keys',
+        'There is a head without position encoding, silenced alone, without which at least '
+        f'{LEAST:g} percentage points of keys are lost at the longest length.',
+        _keys,
+    ),
+)
 
 
 @kind('head_effects')
@@ -35,12 +119,12 @@ class HeadEffectsFigure(Figure[Silenced]):
 
     - base, heads, groups: the whole model, models without one head, and models without several;
       {label, loss, keys} each, names of records '<name>/<seed>' of one seed.
-    - roles: of groups by label (claims/silenced.py).
+    - roles: of groups by label (`ROLES`).
     """
 
     OPTIONS = ('base', 'heads', 'groups', 'roles')
     NEEDED = ('base', 'heads', 'groups')
-    RULES = claims.RULES
+    RULES = RULES
     ALONE = True  # a head of one seed's model has nothing in common with that of another
 
     def needs(self, name: str, options: Mapping[str, Any]) -> dict[str, str]:
@@ -48,7 +132,7 @@ class HeadEffectsFigure(Figure[Silenced]):
         for point in points:
             check_options(name, point, POINT_KEYS, POINT_KEYS, 'points')
         labels = [point['label'] for point in options['groups']]
-        roles.check(name, options, roles.parts(claims.ROLES, labels, 'group'))
+        roles.check(name, options, roles.parts(ROLES, labels, 'group'))
         found = {f'{point["loss"]}/': 'lengths' for point in points}
         return found | {f'{point["keys"]}/': 'passkey' for point in points}
 
@@ -61,17 +145,15 @@ class HeadEffectsFigure(Figure[Silenced]):
             )
         effects = [_effect(given, base, point) for point in others]
         count = len(given.options['heads'])
-        whole = {m: base.keys.shares[:, base.keys.at(m)].item() for m in (1.0, TIMES)}
-        return Silenced(base, Effects(effects[:count], effects[count:], whole))
+        return Silenced(base, effects[:count], effects[count:])
 
-    def shown(self, given: FigureInput, data: Silenced) -> Roles[tuple[Effect, Effects]]:
-        players = {group.label: (group, data.effects) for group in data.effects.groups}
+    def shown(self, given: FigureInput, data: Silenced) -> Roles[Player]:
+        players = {group.label: (group, data) for group in data.groups}
         return Roles(given.name, given.options, players, 'group')
 
     def picture(self, given: FigureInput, data: Silenced) -> mpl.Figure:
-        heads, groups = data.effects.heads, data.effects.groups
-        role = (given.options.get('roles') or {}).get(claims.LOCAL)
-        local = next((e for e in groups if e.label == role), None)
+        role = (given.options.get('roles') or {}).get(LOCAL)
+        local = next((e for e in data.groups if e.label == role), None)
         facts = given.records[data.base.names[0]].attributes
         shape = facts['n_layers'], facts['n_heads']
         figure = style.new_figure(1.6 + 1.05 * shape[1] * 2, 1.5 + 1.1 * shape[0])
@@ -79,7 +161,7 @@ class HeadEffectsFigure(Figure[Silenced]):
         token = captions.token_name(given.records[data.base.names[0]])
         for column, multiple in enumerate((1.0, TIMES)):
             for row, what in enumerate(('loss', 'keys')):
-                axes, grid = panels[row, column], _grid(given, heads, shape, what, multiple)
+                axes, grid = panels[row, column], _grid(given, data.heads, shape, what, multiple)
                 _draw(figure, axes, grid, what, multiple, token)
                 for layer, head in local.silenced if local else ():
                     corner = (head - 0.47, layer - 0.47)
@@ -90,7 +172,7 @@ class HeadEffectsFigure(Figure[Silenced]):
         return figure
 
     def rows(self, given: FigureInput, data: Silenced) -> Iterator[dict[str, Any]]:
-        for effect in (*data.effects.heads, *data.effects.groups):
+        for effect in (*data.heads, *data.groups):
             for multiple in effect.loss:
                 yield {
                     'label': effect.label,
@@ -101,11 +183,11 @@ class HeadEffectsFigure(Figure[Silenced]):
                 }
 
     def caption(self, given: FigureInput, data: Silenced) -> str:
-        base, groups = data.base, data.effects.groups
+        base = data.base
         several = '; '.join(
             f'{g.label}: {g.loss[1.0]:+.3f} nats at L, {g.loss[TIMES]:+.3f} at {TIMES:g} L, '
             f'{100 * g.keys[1.0]:.0f} and {100 * g.keys[TIMES]:.0f} points of keys lost'
-            for g in groups
+            for g in data.groups
         )
         sources = {base.label: [given.records[name] for name in base.names]}
         return (

@@ -15,14 +15,13 @@ from experiments.figures.claims import (
     keys,
     laws,
     lengths,
-    longbench,
     passkey,
     perplexity,
     positions,
     scores,
-    silenced,
 )
-from experiments.figures.kinds import factor_grid, tuned_lengths
+from experiments.figures.kinds import factor_grid, head_effects, tuned_lengths
+from experiments.figures.kinds.tables import longbench
 from experiments.figures.roles import Roles, Shape, Undecided
 
 ACCEPTED = roles.parts(
@@ -97,7 +96,7 @@ ROLES = {
     'key_curves': keys.ROLES,
     'frontier': frontier.ROLES,
     'reach': {frontier.SPLIT: frontier.ROLES[frontier.SPLIT]},
-    'head_effects': silenced.ROLES,
+    'head_effects': head_effects.ROLES,
 }
 
 

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+import numpy as np
+
 from experiments.figures.base import kind
-from experiments.figures.claims import longbench as claims
+from experiments.figures.claims.decide import Every, Rule
+from experiments.figures.claims.headline import apart
+from experiments.figures.claims.scores import BASE, ROPE, mean
+from experiments.figures.claims.verdict import ABOVE, Bound
 from experiments.figures.kinds.tables.scores import ScoreTable
 from experiments.figures.read.tables import paper
+from experiments.figures.read.tables.score_row import ScoreRow
 from experiments.figures.read.tables.table import Column
+from experiments.figures.roles import Roles, Shape, Undecided
+
+HEADSCALE = 'headscale'
+ROLES: Mapping[str, Shape] = {
+    BASE: Shape.ONE,
+    ROPE: Shape.ONE,
+    HEADSCALE: Shape.BY_MULTIPLE,  # of the length of its search
+}
 
 # Task -> the paper's name of its column, by category.
 TASKS = {
@@ -24,6 +40,40 @@ COLUMNS = tuple(
 )
 
 
+def _shortest(roles: Roles[ScoreRow]) -> dict[str, np.ndarray]:
+    searches = roles.by_multiple(HEADSCALE)
+    if len(searches) < 2:
+        raise Undecided(f'the role {HEADSCALE!r} has one search, to compare take two or more')
+    shortest, *longer = searches
+    return {
+        f'HeadScale at {shortest:g} L - best longer, that at {multiple:g} L': apart(
+            mean(searches[shortest]), mean(searches[multiple])
+        )
+        for multiple in longer
+    }
+
+
+RULES: tuple[Rule[Roles[ScoreRow]], ...] = (
+    Rule(
+        'longbench_nope',
+        'Mean of NoPE less that of RoPE',
+        Every(
+            lambda roles: {'': apart(mean(roles[BASE]), mean(roles[ROPE]))},
+            Bound(ABOVE, 0, 'points'),
+            'NoPE - RoPE, mean of 16 tasks',
+            'points',
+        ),
+        (BASE, ROPE),
+    ),
+    Rule(
+        'longbench_shortest',
+        'Mean with HeadScale searched at the shortest length less that with every longer search',
+        Every(_shortest, Bound(ABOVE, 0, 'points'), '', 'points', name='shortest - longer'),
+        (HEADSCALE,),
+    ),
+)
+
+
 @kind('longbench_table')
 class LongBenchTable(ScoreTable):
     EVALUATION = 'longbench'
@@ -35,5 +85,5 @@ class LongBenchTable(ScoreTable):
         f'Table 3 ({paper.SOURCE}). Columns: '
         f'{", ".join(f"{column.label} {column.key}" for column in COLUMNS)}.'
     )
-    ROLES = claims.ROLES
-    RULES = claims.RULES
+    ROLES = ROLES
+    RULES = RULES

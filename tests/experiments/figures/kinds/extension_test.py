@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from experiments.figures import KINDS, FigureInput, draw
-from experiments.figures.claims import extension
 from experiments.figures.claims.decide import decide
+from experiments.figures.kinds import extension
 from experiments.figures.read import position_curve
 from tests.experiments.figures import synthetic
 from tests.experiments.figures.synthetic import INPUTS
