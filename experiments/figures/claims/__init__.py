@@ -1,2 +1,2 @@
-"""Claims under test: `catalogue` lists them, `decide` turns rules into verdicts, and a module for
-each kind of data has the rules."""
+"""Claims under test: `catalogue` lists them, `decide` turns rules into verdicts. Rules of data that
+kinds share have a module each; others stand in the file of their kind."""

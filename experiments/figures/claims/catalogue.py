@@ -4,8 +4,8 @@ The first paper (arXiv 2404.12224) makes eleven claims that a reproduction shoul
 counts them, and parts of one that are decided apart share it. Perplexities are quoted as printed;
 differences in nats are of their logarithms. Lengths are in multiples of the training length L.
 
-Adding one: an entry in the file of its source and a `Rule` in the module of the data that decides
-it.
+Adding one: an entry in the file of its source and a `Rule` in the module, here or of a kind, of the
+data that decides it.
 """
 
 from __future__ import annotations
