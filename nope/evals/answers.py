@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,8 +15,11 @@ from nope.data.tokenizers import Tokenizer
 from nope.evals.forward import Progress
 from nope.evals.generation import Generator, Options
 from nope.evals.samples import SampleLog
+from nope.records import Measure
 
 logger = logging.getLogger(__name__)
+
+BATCH = 32  # questions between two writes to the log
 
 
 class Sample(NamedTuple):
@@ -25,6 +28,14 @@ class Sample(NamedTuple):
     text: str
     answers: tuple[str, ...]
     tokens: int
+
+
+class Question(NamedTuple):
+    """key: in a log. prompt: makes its token ids. row: what the log keeps of a generated text."""
+
+    key: str
+    prompt: Callable[[], np.ndarray]
+    row: Callable[[str], dict[str, Any]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,13 +59,25 @@ class Part:
         """Name of a sample in a log."""
         return key(self.task, self.length, index)
 
-    def prompt(
+    def question(
         self, index: int, tokenizer: Tokenizer, bos: bool | None, chat: Chat | None
-    ) -> np.ndarray:
-        """Token ids of a sample."""
-        text = self.samples[index].text
-        opening = text[text.rindex(self.opening) :] if self.opening else ''
-        return prompt_ids(tokenizer, text, bos, chat, opening)
+    ) -> Question:
+        sample = self.samples[index]
+
+        def prompt() -> np.ndarray:
+            opening = sample.text[sample.text.rindex(self.opening) :] if self.opening else ''
+            return prompt_ids(tokenizer, sample.text, bos, chat, opening)
+
+        def row(text: str) -> dict[str, Any]:
+            prediction = self.cleaned(text)
+            return {
+                'prediction': prediction,
+                'score': self.score(prediction, sample),
+                'answers': list(sample.answers),
+                'tokens': sample.tokens,
+            }
+
+        return Question(self.key(index), prompt, row)
 
 
 def key(task: str, length: int, index: int) -> str:
@@ -69,46 +92,78 @@ def run(
     log: SampleLog,
     bos: bool | None,
     chat: Chat | None = None,
-    batch_size: int = 32,
     progress: Progress = iter,
 ) -> None:
     """Lets the model answer every sample that `log` has not, up to one of the tokenizer's
     `stop_ids`.
 
-    bos: as `nope.data.prefix` has it. chat: asks in turns. Answers are logged batch_size at a time,
-    each under 'task/length/index' with its prediction, its score, what it is held against, and the
+    bos: as `nope.data.prefix` has it. chat: asks in turns. Answers are logged as by `ask`, each
+    under 'task/length/index' with its prediction, its score, what it is held against, and the
     tokens of its prompt. ValueError, before anything is generated, for a log of other samples, and
     for settings that do not fit each other or the tokenizer.
     """
-    if batch_size < 1:
-        raise ValueError(f'batch_size is {batch_size}; it must be at least 1')
     prefix_of(tokenizer, bos)
-    waiting = []
+    groups = []
     for part in parts:
         missing = [i for i in range(len(part.samples)) if not _answered(part, i, log)]
-        starts = range(0, len(missing), batch_size)
-        waiting += [(part, missing[start : start + batch_size]) for start in starts]
+        questions = [part.question(i, tokenizer, bos, chat) for i in missing]
+        groups.append((options(part.budget, tokenizer), questions))
     logger.info('%d samples are answered', len(log))
-    for part, batch in progress(waiting):
-        made = generator.generate(
-            [part.prompt(index, tokenizer, bos, chat) for index in batch],
-            options(part.budget, tokenizer),
-        )
-        rows = {}
-        for index, ids in zip(batch, made, strict=True):
-            sample, prediction = part.samples[index], part.cleaned(tokenizer.decode(ids))
-            rows[part.key(index)] = {
-                'prediction': prediction,
-                'score': part.score(prediction, sample),
-                'answers': list(sample.answers),
-                'tokens': sample.tokens,
-            }
-        log.append(rows)
+    ask(generator, tokenizer, groups, log=log, progress=progress)
+
+
+def ask(
+    generator: Generator,
+    tokenizer: Tokenizer,
+    groups: Sequence[tuple[Options, Sequence[Question]]],
+    *,
+    log: SampleLog,
+    progress: Progress = iter,
+) -> None:
+    """Logs the answers to questions, `BATCH` of a group at a time."""
+    batches = [
+        (how, questions[start : start + BATCH])
+        for how, questions in groups
+        for start in range(0, len(questions), BATCH)
+    ]
+    for how, batch in progress(batches):
+        made = generator.generate([question.prompt() for question in batch], how)
+        told = zip(batch, map(tokenizer.decode, made), strict=True)
+        log.append({question.key: question.row(text) for question, text in told})
 
 
 def options(budget: int, tokenizer: Tokenizer) -> Options:
     """Greedy decoding of so many tokens, up to one of the tokenizer's `stop_ids`."""
     return Options(new_tokens=budget, stop_ids=tokenizer.stop_ids)
+
+
+def measures(
+    rows: Mapping[tuple[int, str], Sequence[Mapping[str, Any]]],
+    budgets: Mapping[str, int],
+    mean: Callable[[list[float]], float],
+    **counts: Sequence[int],
+) -> dict[str, Measure]:
+    """Measures of a log's rows by length and task, each with each.
+
+    `score` 0 .. 100, the `mean` of a part; `samples`; `tokens`, the mean of prompt and budget
+    without BOS; `average` [length], the plain mean of `score` over tasks. counts: of each part.
+    """
+    lengths = len({length for length, _ in rows})
+
+    def table(values: Sequence[Any], unit: str = '') -> Measure:
+        return Measure(np.array(values).reshape(lengths, -1), ('length', 'task'), unit)
+
+    score = table([mean([row['score'] for row in part]) for part in rows.values()], '0..100')
+    tokens = [
+        np.mean([row['tokens'] for row in part]) + budgets[task] for (_, task), part in rows.items()
+    ]
+    return {
+        'score': score,
+        'samples': table([len(part) for part in rows.values()]),
+        **{name: table(count) for name, count in counts.items()},
+        'tokens': table(tokens),
+        'average': Measure(score.values.mean(axis=1), ('length',), '0..100'),
+    }
 
 
 def _answered(part: Part, index: int, log: SampleLog) -> bool:

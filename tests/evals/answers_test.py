@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from nope.data.tokenizers import ByteTokenizer
+from nope.evals import answers
 from nope.evals.answers import Part, Sample, options, run
 from nope.evals.generation import Options
 from nope.evals.samples import SampleLog
@@ -38,9 +39,12 @@ def part(task: str, length: int, *texts: str) -> Part:
     )
 
 
-def test_parts_are_answered_in_batches_of_their_own(log: SampleLog) -> None:
+def test_parts_are_answered_in_batches_of_their_own(
+    log: SampleLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answers, 'BATCH', 2)
     echo, parts = Echo(), [part('a', 8, 'x', 'yy', 'Z'), part('b', 20, 'w')]
-    run(echo, BYTES, parts, log=log, bos=False, batch_size=2)
+    run(echo, BYTES, parts, log=log, bos=False)
     assert [[bytes(ids).decode() for ids in asked] for asked, _ in echo.asked] == [
         *(['x', 'yy'], ['Z'], ['w'])
     ]
@@ -64,8 +68,6 @@ def test_what_is_answered_is_not_asked_again(log: SampleLog) -> None:
 
 def test_settings_that_do_not_fit_are_refused(log: SampleLog) -> None:
     echo = Echo()
-    with pytest.raises(ValueError, match='batch_size is 0; it must be at least 1'):
-        run(echo, BYTES, [part('a', 8, 'x')], log=log, bos=False, batch_size=0)
     with pytest.raises(ValueError, match='bos is True; accepted: False or None; the tok'):
         run(echo, ByteTokenizer(bos_id=None), [part('a', 8, 'x')], log=log, bos=True)
     assert not echo.asked

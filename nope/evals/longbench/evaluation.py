@@ -11,6 +11,7 @@ import numpy as np
 from nope.data.chat import Chat
 from nope.data.prefix import prefix_of
 from nope.data.tokenizers import Tokenizer
+from nope.evals import answers
 from nope.evals.forward import Progress
 from nope.evals.generation import Generator, Options
 from nope.evals.longbench import metrics
@@ -36,15 +37,14 @@ def run(
     bos: bool | None = None,
     chat: Chat | None = None,
     window: int | None = None,
-    batch_size: int = 32,
     progress: Progress = iter,
 ) -> Records:
     """Lets the model answer every sample that `log` has not, and scores all of `samples`.
 
     max_length: tokens of a prompt, prefix included; `prompt_budget` has the rule. bos: as
     `nope.data.prefix` has it. chat: asks in turns. window: where given, no prompt with its answer
-    may be longer. Answers are logged batch_size at a time, longest prompts of a data set first,
-    each under 'dataset/index' with its prediction, its score in 0 .. 1, its references, the tokens
+    may be longer. Answers are logged as by `answers.ask`, longest prompts of a data set first, each
+    under 'dataset/index' with its prediction, its score in 0 .. 1, its references, the tokens
     of its prompt and whether the prompt was cut.
 
     Measures: `score` [dataset] 0 .. 100, the mean over samples of the best value over the
@@ -57,9 +57,8 @@ def run(
     if not samples:
         raise ValueError('samples is empty; it must have one or more')
     check_settings(tokenizer, max_length, bos)
-    for name, value in (('beams', beams), ('batch_size', batch_size)):
-        if value < 1:
-            raise ValueError(f'{name} is {value}; it must be at least 1')
+    if beams < 1:
+        raise ValueError(f'beams is {beams}; it must be at least 1')
     waiting = []
     for sample in samples:
         if sample.key not in log:
@@ -81,29 +80,32 @@ def run(
                 f'{window}'
             )
         entries.setdefault(sample.dataset, []).append((sample, each))
-    batches = []
+    groups = []
     for name, of_one in entries.items():
-        of_one.sort(key=lambda entry: -len(entry[1].ids))
-        starts = range(0, len(of_one), batch_size)
-        batches += [(DATASETS[name], of_one[start : start + batch_size]) for start in starts]
-    for dataset, batch in progress(batches):
-        prompts = [each.ids for _, each in batch]
-        found = generator.generate(prompts, options(dataset, tokenizer, beams))
-        rows = {}
-        for (sample, each), ids in zip(batch, found, strict=True):
-            given = dataset.metric, tokenizer.decode(ids), sample.answers, sample.classes
-            rows[sample.key] = {
-                'dataset': sample.dataset,
-                'index': sample.index,
-                'prediction': given[1],
-                'score': metrics.score(*given, first_line_only=dataset.first_line_only),
-                'answers': list(sample.answers),
-                'prompt_tokens': len(each.ids),
-                'truncated': each.truncated,
-            }
-        log.append(rows)
+        longest_first = sorted(of_one, key=lambda entry: -len(entry[1].ids))
+        questions = [_question(*entry) for entry in longest_first]
+        groups.append((options(DATASETS[name], tokenizer, beams), questions))
+    answers.ask(generator, tokenizer, groups, log=log, progress=progress)
     begins = bool(prefix_of(tokenizer, bos))
     return _records(samples, log, {'max_length': max_length, 'beams': beams, 'bos': begins})
+
+
+def _question(sample: LongBenchSample, asked: LongBenchPrompt) -> answers.Question:
+    dataset = DATASETS[sample.dataset]
+
+    def row(text: str) -> dict[str, Any]:
+        given = dataset.metric, text, sample.answers, sample.classes
+        return {
+            'dataset': sample.dataset,
+            'index': sample.index,
+            'prediction': text,
+            'score': metrics.score(*given, first_line_only=dataset.first_line_only),
+            'answers': list(sample.answers),
+            'prompt_tokens': len(asked.ids),
+            'truncated': asked.truncated,
+        }
+
+    return answers.Question(sample.key, lambda: asked.ids, row)
 
 
 def options(dataset: Dataset, tokenizer: Tokenizer, beams: int) -> Options:

@@ -25,7 +25,6 @@ def run(
     log: SampleLog,
     bos: bool | None,
     chat: Chat | None = None,
-    batch_size: int = 32,
     progress: Progress = iter,
 ) -> Records:
     """Lets the model answer every sample that `log` has not, and scores all of the plan's.
@@ -47,9 +46,7 @@ def run(
     missing = [part for part in every if not all(key in log for key in _keys(plan, *part))]
     for length, book in progress(missing):
         part = plan.part(length, book)  # one at a time: a part may have 100 MB
-        answers.run(
-            generator, plan.tokenizer, [part], log=log, bos=bos, chat=chat, batch_size=batch_size
-        )
+        answers.run(generator, plan.tokenizer, [part], log=log, bos=bos, chat=chat)
     right = 100 * _logged(plan, log, 'score')
     score, average = right.mean(axis=(1, 3)), right.mean(axis=(1, 2, 3))
     base = base_score(plan.lengths, score)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from nope.evals.ruler import metrics
 from nope.evals.ruler.prompts import RulerPlan
 from nope.evals.ruler.tasks import TASKS
 from nope.evals.samples import SampleLog
-from nope.records import Measure, Records
+from nope.records import Records
 
 PASSED = 85.6  # a length that RULER calls effective
 BASE_SHARE = 0.85  # of the average at the shortest length (NoLiMa, arXiv 2502.05167)
@@ -29,21 +28,19 @@ def run(
     log: SampleLog,
     bos: bool | None,
     chat: Chat | None = None,
-    batch_size: int = 32,
     progress: Progress = iter,
 ) -> Records:
     """Lets the model answer every sample that `log` has not, and scores all of the plan's.
 
     bos: as `nope.data.prefix` has it; lengths count neither the prefix nor the turns of a chat.
-    Answers end at a token of the tokenizer's `stop_ids`. They are logged batch_size at a time, each
+    Answers end at a token of the tokenizer's `stop_ids`. They are logged as by `answers.ask`, each
     under 'task/length/index' with its prediction, its score in 0 .. 1, what it is to contain, and
     the tokens of its prompt.
 
-    Measures: `score` [length, task] 0 .. 100; `samples`; `nulls`, the number of empty answers.
-    `tokens` is the mean of prompt and budget without BOS, the real length. `average` [length] is
-    the plain mean of `score` over tasks. Attributes: `effective_length` is the last length with
-    every average up to it above 85.6, or 0. `effective_length_of_base` asks for 85 % of the average
-    at the shortest length, and is 0 if that is 0.
+    Measures: those of `answers.measures`, and `nulls`, the number of empty answers. Attributes:
+    `effective_length` is the last length with every average up to it above 85.6, or 0.
+    `effective_length_of_base` asks for 85 % of the average at the shortest length, and is 0 if that
+    is 0.
 
     ValueError, before anything is generated of a part, for prompts that the plan cannot make, and
     for a log of other samples.
@@ -63,7 +60,6 @@ def run(
             log=log,
             bos=bos,
             chat=chat,
-            batch_size=batch_size,
             progress=progress,
         )
     return _records(plan, log, bos)
@@ -74,16 +70,14 @@ def _score(task: str, prediction: str, sample: answers.Sample) -> float:
 
 
 def _records(plan: RulerPlan, log: SampleLog, bos: bool | None) -> Records:
-    def over(number: Any) -> np.ndarray:
-        found = [
-            number(task, [log[answers.key(task, length, i)] for i in range(plan.samples)])
-            for length, task in plan.parts
-        ]
-        return np.array(found).reshape(len(plan.lengths), len(plan.tasks))
-
-    score = over(lambda task, rows: metrics.mean([row['score'] for row in rows]))
-    axes = ('length', 'task')
-    average = score.mean(axis=1)
+    rows = {
+        (length, task): [log[answers.key(task, length, i)] for i in range(plan.samples)]
+        for length, task in plan.parts
+    }
+    budgets = {task: TASKS[task].budget for task in plan.tasks}
+    nulls = [sum(not row['prediction'] for row in part) for part in rows.values()]
+    measures = answers.measures(rows, budgets, metrics.mean, nulls=nulls)
+    average = measures['average'].values
     base = average[int(np.argmin(plan.lengths))]
     return Records(
         attributes={
@@ -91,7 +85,7 @@ def _records(plan: RulerPlan, log: SampleLog, bos: bool | None) -> Records:
             'samples': plan.samples,
             'plan_seed': plan.seed,
             'bos': bos,
-            'budgets': {task: TASKS[task].budget for task in plan.tasks},
+            'budgets': budgets,
             'words': plan.vocabulary().name if plan.needs_words else None,
             'effective_length': effective(plan.lengths, average.tolist(), PASSED),
             # At least that share, where `effective` asks for more: the next number is passed.
@@ -101,18 +95,7 @@ def _records(plan: RulerPlan, log: SampleLog, bos: bool | None) -> Records:
             if base
             else 0,
         },
-        measures={
-            'score': Measure(score, axes, '0..100'),
-            'samples': Measure(over(lambda task, rows: len(rows)), axes, ''),
-            'nulls': Measure(
-                over(lambda task, rows: sum(not row['prediction'] for row in rows)), axes, ''
-            ),
-            'tokens': Measure(
-                over(lambda task, rows: np.mean([r['tokens'] for r in rows]) + TASKS[task].budget),
-                *(axes, ''),
-            ),
-            'average': Measure(average, ('length',), '0..100'),
-        },
+        measures=measures,
         coordinates={'length': np.array(plan.lengths), 'task': np.array(plan.tasks)},
     )
 

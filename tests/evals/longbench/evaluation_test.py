@@ -42,6 +42,12 @@ class Parrot:
 
 
 @pytest.fixture
+def pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two answers between two writes to the log."""
+    monkeypatch.setattr('nope.evals.answers.BATCH', 2)
+
+
+@pytest.fixture
 def samples(tmp_path: pathlib.Path) -> list[LongBenchSample]:
     says = {
         'qasper': ['<Paris>', '<Lyon>', '<in Paris, now>'],
@@ -93,11 +99,12 @@ def test_a_row_keeps_what_was_answered(samples: list[LongBenchSample], log: Samp
     assert sizes == sorted(log[sample.key]['prompt_tokens'] for sample in samples)
 
 
+@pytest.mark.usefixtures('pairs')
 def test_batches_are_of_one_data_set_and_longest_first(
     samples: list[LongBenchSample], log: SampleLog
 ) -> None:
     generator = Parrot()
-    run(generator, BYTES, samples, log=log, max_length=2000, beams=3, batch_size=2)
+    run(generator, BYTES, samples, log=log, max_length=2000, beams=3)
     assert generator.batches == [2, 2, 1, 1]
     triviaqa, *qasper, samsum = generator.calls
     assert triviaqa[1] == options(DATASETS['triviaqa'], BYTES, 3)
@@ -108,19 +115,20 @@ def test_batches_are_of_one_data_set_and_longest_first(
     assert len(set(sizes)) == 3
 
 
+@pytest.mark.usefixtures('pairs')
 @pytest.mark.parametrize('calls', [0, 2])
 def test_a_killed_evaluation_goes_on_where_it_was(
     samples: list[LongBenchSample], log: SampleLog, tmp_path: pathlib.Path, calls: int
 ) -> None:
     whole = SampleLog(tmp_path / 'whole.jsonl')
-    expected = run(Parrot(), BYTES, samples, log=whole, batch_size=2, **SETTINGS)
+    expected = run(Parrot(), BYTES, samples, log=whole, **SETTINGS)
     killed = Parrot(kill_after=calls)
     with pytest.raises(KeyboardInterrupt):
-        run(killed, BYTES, samples, log=log, batch_size=2, **SETTINGS)
+        run(killed, BYTES, samples, log=log, **SETTINGS)
     assert len(log) == sum(killed.batches)
     resumed = Parrot()
     log = SampleLog(tmp_path / 'samples.jsonl')
-    found = run(resumed, BYTES, samples, log=log, batch_size=2, **SETTINGS)
+    found = run(resumed, BYTES, samples, log=log, **SETTINGS)
     assert sum(killed.batches) + sum(resumed.batches) == len(samples)
     assert found['score'].tolist() == expected['score'].tolist()
     assert found.attributes == expected.attributes
@@ -149,7 +157,6 @@ def test_bos_is_a_switch(samples: list[LongBenchSample], log: SampleLog) -> None
     [
         ({'max_length': 1}, 'max_length is 1; it must be at least 2'),
         ({'beams': 0}, 'beams is 0; it must be at least 1'),
-        ({'batch_size': 0}, 'batch_size is 0; it must be at least 1'),
         ({'window': 727}, 'max_length is 600 and the prompt of .* with 128 of its answer'),
     ],
 )

@@ -5,8 +5,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 
 from nope.data.tokenizers import ByteTokenizer
+from nope.evals import answers
 from nope.evals.generation import Options
 from nope.evals.ruler import TASKS, RulerPlan, effective, run
 from nope.evals.samples import SampleLog
@@ -63,9 +65,12 @@ def test_scores_are_means_over_samples(log: SampleLog) -> None:
     assert log['vt/4096/2']['prediction'] == '' and len(log) == 12
 
 
-def test_answers_have_the_budget_of_their_task(log: SampleLog) -> None:
+def test_answers_have_the_budget_of_their_task(
+    log: SampleLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answers, 'BATCH', 2)
     reader = Reader()
-    run(reader, plan(), log=log, bos=True, batch_size=2)
+    run(reader, plan(), log=log, bos=True)
     assert [len(prompts) for prompts, _ in reader.calls] == [2, 1] * 4
     for prompts, options in reader.calls:
         task = 'vt' if b'VAR' in BYTES.decode(prompts[0]).encode() else 'niah_multikey_3'
