@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import datetime
-import json
 import pathlib
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -15,7 +14,7 @@ from experiments.figures.claims.catalogue import CLAIMS
 from experiments.figures.claims.headline import Number, Numbers
 from experiments.figures.claims.verdict import VERDICTS
 from experiments.figures.look import natural
-from nope.runtime.files import read_object
+from nope.runtime.files import logged_rows, read_object
 
 SUMMARY = 'summary.json'
 COMMANDS = 'commands.jsonl'
@@ -103,9 +102,8 @@ def _drawn_by(path: pathlib.Path, name: str) -> tuple[Mapping[str, Any], ...]:
     """Of the commands for a figure of that name, from the log of a work folder. A line that is
     damaged is left out: no result hangs on it."""
     found: list[Mapping[str, Any]] = []
-    for line in path.read_text(errors='replace').splitlines() if path.exists() else ():
-        with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
-            command = json.loads(line)
+    for command in (row for _, row in logged_rows(path) if row is not None):
+        with contextlib.suppress(KeyError, TypeError, AttributeError):
             jax = command['versions'].get('jax')
             said = {**{key: command.get(key) for key in DRAWN_BY}, 'jax': jax}
             if command['figure'] == name and said not in found:

@@ -16,7 +16,7 @@ from experiments.homes import SETTINGS, SPEC
 from experiments.report.problems import Problem, noted
 from nope import records
 from nope.records import Records
-from nope.runtime.files import parse_json, read_object
+from nope.runtime.files import logged_rows, read_object
 
 Rows = tuple[Mapping[str, Any], ...]
 
@@ -88,21 +88,14 @@ def read(root: pathlib.Path) -> WorkFolder:
 def lines(path: pathlib.Path, root: pathlib.Path, problems: list[Problem]) -> Rows:
     """Rows of a file of JSON lines; nothing where there is none. A last line without its end is
     what a kill leaves; other lines that are no objects are a problem."""
-    rows, damaged = [], []
-    found = _content(path, root, problems).split(b'\n')
-    for number, line in enumerate(found, 1):
-        try:
-            row = parse_json(line)
-        except ValueError:
-            row = None
-        if isinstance(row, dict):
-            rows.append(row)
-        elif number < len(found):
-            damaged.append(number)
+    found = []
+    with noted(problems, relative(path, root)):
+        found = [*logged_rows(path)]
+    damaged = [number for number, row in found if row is None]
     if damaged:
         what = f'{len(damaged)} of its lines are no rows, the first is line {damaged[0]}'
         problems.append(Problem('damaged', relative(path, root), what))
-    return tuple(rows)
+    return tuple(row for _, row in found if row is not None)
 
 
 def relative(path: pathlib.Path, root: pathlib.Path) -> str:

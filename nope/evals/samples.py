@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nope.runtime import processes
-from nope.runtime.files import parse_json
+from nope.runtime.files import logged_rows
 
 NAME = 'samples.jsonl'
 
@@ -34,13 +34,10 @@ class SampleLog:
                 with path.open('r+b') as stream:
                     stream.truncate(content.rfind(b'\n') + 1)
         processes.meet('opening the samples')
-        content = path.read_bytes() if path.exists() else b''
-        for number, line in enumerate(content.splitlines(), 1):
-            try:
-                row = parse_json(line)
-                self._rows[row.pop('key')] = row
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
-                raise ValueError(f'{path}, line {number}: not a finished sample') from error
+        for number, row in logged_rows(path):
+            if row is None or 'key' not in row:
+                raise ValueError(f'{path}, line {number}: not a finished sample')
+            self._rows[row.pop('key')] = row
         found = processes.exchange(len(self._rows), 'reading the samples')
         if len(set(found)) > 1:
             raise ValueError(f'{path}: the processes find {found} samples; is the folder shared?')

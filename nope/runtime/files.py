@@ -17,10 +17,12 @@ import resource
 import shutil
 import subprocess
 import uuid
-from collections.abc import Iterator
-from typing import Any, BinaryIO
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO, TypeVar
 
 log = logging.getLogger(__name__)
+
+Made = TypeVar('Made')
 
 # Kinds of mounts, and options of others, Lustre's and NFS's, by which locks are the machine's own.
 MOUNTS = pathlib.Path('/proc/self/mountinfo')
@@ -299,7 +301,37 @@ def parse_json(text: str | bytes) -> Any:
         raise ValueError('its values are nested too deep') from error
 
 
-def parse_row(line: bytes) -> dict[str, Any]:
+def json_rows(path: pathlib.Path, made: Callable[[dict[str, Any]], Made]) -> Iterator[Made]:
+    """What `made` makes of the object in every line of a file; lines of white space are left out.
+    ValueError, naming the line, for one without an object, and for what `made` refuses by one."""
+    check_present(path)
+    with path.open('rb') as file:
+        for number, line in enumerate(file, 1):
+            try:
+                if line.strip():
+                    yield made(_parse_row(line))
+            except ValueError as error:
+                raise ValueError(f'{path}, line {number}: {error}') from error
+
+
+def logged_rows(path: pathlib.Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
+    """Number and object of every line of a log, None for a line that holds none; nothing where
+    there is no file. What a kill left of the last line is left out."""
+    lines = path.read_bytes().split(b'\n') if path.exists() else []
+    for number, line in enumerate(lines, 1):
+        try:
+            yield number, _parse_row(line)
+        except ValueError:
+            if number < len(lines):
+                yield number, None
+
+
+def are_texts(value: Any) -> bool:
+    """Whether a JSON value is a list of texts alone."""
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)
+
+
+def _parse_row(line: bytes) -> dict[str, Any]:
     """The object of a line of JSON; ValueError, saying what is wrong with the line, for others."""
     try:
         row = parse_json(line)

@@ -122,10 +122,5 @@ def read(folder: pathlib.Path) -> list[dict[str, Any]]:
 def parse(path: pathlib.Path) -> list[dict[str, Any]]:
     """Rows of steps in a file of JSON lines; none for no file. What a kill left of others is left
     out."""
-    rows = []
-    for line in path.read_bytes().split(b'\n') if path.exists() else []:
-        with contextlib.suppress(ValueError):
-            row = json.loads(line)
-            if isinstance(row, dict) and isinstance(row.get('step'), int):
-                rows.append(row)
-    return rows
+    rows = (row for _, row in files.logged_rows(path) if row is not None)
+    return [row for row in rows if isinstance(row.get('step'), int)]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from nope.data.spans import encode_spans
 from nope.data.tokenizers import Tokenizer
 from nope.evals.answers import Sample
 from nope.evals.helmet.tasks import TASKS, Task
-from nope.runtime.files import parse_row, read_bytes
+from nope.runtime.files import are_texts, json_rows
 
 SAMPLES, SEED = 100, 42  # of the rows of a file
 LENGTHS = tuple(TASKS['json_kv'].files)
@@ -80,12 +81,7 @@ class HelmetPlan:
     def _rows(self, length: int, task: Task) -> list[Mapping[str, Any]]:
         """Those that the published evaluation draws, in its order."""
         path = self.folder / task.files[length]
-        rows = []
-        for number, line in enumerate(read_bytes(path).splitlines(), 1):
-            try:
-                rows.append(_row(line, task))
-            except ValueError as error:
-                raise ValueError(f'{path}, line {number}: {error}') from error
+        rows = [*json_rows(path, functools.partial(_checked, task))]
         if not rows:
             raise ValueError(f'{path}: there is no sample in it')
         # As `datasets` shuffles, with which the published code draws.
@@ -113,8 +109,8 @@ class HelmetPlan:
         return context[: spans[-excess, 0]] if excess <= len(ids) else ''
 
 
-def _row(line: bytes, task: Task) -> Mapping[str, Any]:
-    row = parse_row(line)
+def _checked(task: Task, row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """ValueError saying what is wrong with the row."""
     missing = [name for name in task.columns if name not in row]
     if missing or not ('answer' in row or 'outputs' in row):
         wanted = ', '.join(task.columns)
@@ -131,16 +127,12 @@ def _row(line: bytes, task: Task) -> Mapping[str, Any]:
 def _answers(row: Mapping[str, Any]) -> tuple[str, ...]:
     found = row['answer'] if 'answer' in row else row['outputs']
     answers = [found] if isinstance(found, str) else found
-    if not (_are_texts(answers) and answers):
+    if not (are_texts(answers) and answers):
         raise ValueError(f'the answer is {str(found)[:40]!r}; it must be a text, or a list of them')
     return tuple(answers)
 
 
-def _are_texts(value: Any) -> bool:
-    return isinstance(value, Sequence) and all(isinstance(text, str) for text in value)
-
-
 def _are_pairs(value: Any) -> bool:
     return isinstance(value, list) and all(
-        isinstance(pair, list) and len(pair) == 2 and _are_texts(pair) for pair in value
+        isinstance(pair, list) and len(pair) == 2 and are_texts(pair) for pair in value
     )

@@ -12,7 +12,7 @@ from typing import Any
 
 from nope.evals.longbench import metrics
 from nope.evals.longbench.datasets import DATASETS, Dataset
-from nope.runtime.files import check_present, parse_row
+from nope.runtime.files import are_texts, json_rows
 
 log = logging.getLogger(__name__)
 
@@ -98,27 +98,15 @@ def _file(folder: pathlib.Path, name: str) -> pathlib.Path:
 
 
 def _samples(folder: pathlib.Path, dataset: Dataset) -> Iterator[LongBenchSample]:
-    """Lines of white space alone are no samples."""
     path = _file(folder, dataset.name)
-    index = 0
-    check_present(path)
-    with path.open('rb') as file:
-        for number, line in enumerate(file, 1):
-            if not line.strip():
-                continue
-            try:
-                sample = _sample(dataset, index, line)
-            except ValueError as error:
-                raise ValueError(f'{path}, line {number}: {error}') from error
-            yield sample
-            index += 1
-    if not index:
+    numbers = itertools.count()
+    yield from json_rows(path, lambda row: _sample(dataset, next(numbers), row))
+    if not next(numbers):
         raise ValueError(f'{path}: there is no sample in it')
 
 
-def _sample(dataset: Dataset, index: int, line: bytes) -> LongBenchSample:
-    """ValueError saying what is wrong with the line."""
-    row = parse_row(line)
+def _sample(dataset: Dataset, index: int, row: dict[str, Any]) -> LongBenchSample:
+    """ValueError saying what is wrong with the row."""
     missing = [name for name in _FIELDS if name not in row]
     if missing:
         raise ValueError(f'no {", ".join(missing)}; a sample has {", ".join(_FIELDS)}')
@@ -126,8 +114,8 @@ def _sample(dataset: Dataset, index: int, line: bytes) -> LongBenchSample:
     _require(row, 'context', 'a text', isinstance(row['context'], str))
     _require(row, 'length', 'an integer', type(row['length']) is int)
     answers, classes = row['answers'], row['all_classes']
-    _require(row, 'answers', 'a list of one or more texts', _are_texts(answers) and answers)
-    _require(row, 'all_classes', 'null or a list of texts', classes is None or _are_texts(classes))
+    _require(row, 'answers', 'a list of one or more texts', are_texts(answers) and answers)
+    _require(row, 'all_classes', 'null or a list of texts', classes is None or are_texts(classes))
     sample = LongBenchSample(
         dataset=dataset.name,
         index=index,
@@ -146,7 +134,3 @@ def _require(row: dict[str, Any], field: str, kind: str, fulfilled: object) -> N
         text = json.dumps(row[field])
         shown = text if len(text) <= MOST_SHOWN else f'{text[:MOST_SHOWN]} ...'
         raise ValueError(f'{field} is {shown}; it must be {kind}')
-
-
-def _are_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(text, str) for text in value)

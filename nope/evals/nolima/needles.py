@@ -7,7 +7,7 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from nope.runtime.files import read_json
+from nope.runtime.files import are_texts, read_json
 
 CHARACTER = '{CHAR}'  # whom the needle tells of: drawn for each placement
 DIRECT = 'direct'  # in the name of pairs that share words, which the score leaves out
@@ -73,6 +73,6 @@ def _pairs(entry: Mapping[str, Any]) -> list[Pair]:
 
 def _texts(holder: Mapping[str, Any], field: str) -> tuple[str, ...]:
     found = holder[field]
-    if not (isinstance(found, list) and found and all(isinstance(text, str) for text in found)):
+    if not (are_texts(found) and found):
         raise ValueError(f'{field} is {found!r}; it must be a list of texts')
     return tuple(found)
