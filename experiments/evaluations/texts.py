@@ -16,8 +16,7 @@ from nope.data import SPLITS, DataConfig, digest, load_tokenizer, prefix_of
 from nope.data.documents import Documents, open_documents
 from nope.data.evaluation import EvalBlocks
 from nope.data.prefix import begun
-from nope.data.sources import folders
-from nope.data.sources.text import refusal
+from nope.data.sources import Text, folders
 from nope.runtime import files
 
 log = logging.getLogger(__name__)
@@ -113,6 +112,7 @@ def _is_utf8(text: bytes) -> bool:
 
 
 def _files(path: pathlib.Path) -> list[pathlib.Path]:
+    refusal = Text(str(path)).refusal
     if path.is_file() and (reason := refusal(path)):
         raise ValueError(f'{path} is no text but {reason}')
     names = folders.list_files('PATH', path, refusal)

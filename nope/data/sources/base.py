@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from nope.data.sources import folders
+from nope.data.sources import folders, left_out, suffixes
 
 PART_BYTES = 64 << 20
 MAX_LINE_BYTES = 64 << 20
@@ -120,6 +120,31 @@ class Source(abc.ABC):
         """ValueError where a field of text is empty. what: what belongs there."""
         if not value:
             raise ValueError(f'{self.name(field)}: the kind {self.kind} needs {what}')
+
+
+@dataclasses.dataclass(frozen=True)
+class FileSource(Source):
+    """A file, or those of a folder whose names end in one of `endings`."""
+
+    path: str
+    endings: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        self.need('source', self.path, f'a file or folder, as in {self.kind}:FOLDER')
+
+    def identity(self) -> dict[str, Any]:
+        return folders.identity(self.kind, pathlib.Path(self.path), self._files()[0])
+
+    def describe(self) -> str:
+        return folders.name_of(self.path)
+
+    def _files(self) -> tuple[list[str], dict[str, str]]:
+        """As `folders.list_corpus`, with its errors."""
+        return folders.list_corpus(self.name(), pathlib.Path(self.path), self.refusal)
+
+    def refusal(self, path: pathlib.Path) -> str | None:
+        """As `folders.Refusal`."""
+        return None if suffixes.ends_in(path, self.endings) else left_out.SUFFIX
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,15 +13,15 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO, ClassVar
 
 from nope.data import splits
-from nope.data.sources import folders, left_out, packed, suffixes
-from nope.data.sources.base import MAX_LINE_BYTES, PART_BYTES, Source
+from nope.data.sources import folders, packed, suffixes
+from nope.data.sources.base import MAX_LINE_BYTES, PART_BYTES, FileSource
 from nope.runtime import files
 
 _SKIP_BYTES = 1 << 20
 
 
 @dataclasses.dataclass(frozen=True)
-class JsonLines(Source):
+class JsonLines(FileSource):
     """A file or folder of JSON lines; `field` holds the text.
 
     leave_out: (field, value) pairs; a line whose field has the value is no document. A point goes
@@ -32,13 +32,13 @@ class JsonLines(Source):
     """
 
     kind: ClassVar[str] = 'jsonl'
-    path: str
+    endings: ClassVar[tuple[str, ...]] = suffixes.JSON_LINES
     field: str = 'text'
     leave_out: tuple[tuple[str, Any], ...] = ()
     max_line_bytes: int = dataclasses.field(default=MAX_LINE_BYTES, metadata={'identity': False})
 
     def __post_init__(self) -> None:
-        self.need('source', self.path, 'a file or folder, as in jsonl:FOLDER')
+        super().__post_init__()
         self.need('field', self.field, 'the field of a line that holds the text')
         self.check_limit('max_line_bytes')
         for pair in self.leave_out:
@@ -51,11 +51,8 @@ class JsonLines(Source):
             )
 
     def identity(self) -> dict[str, Any]:
-        names, _ = self._files()
         rules = {'leave_out': [list(pair) for pair in self.leave_out]} if self.leave_out else {}
-        return folders.identity(
-            self.kind, pathlib.Path(self.path), names, field=self.field, **rules
-        )
+        return super().identity() | {'field': self.field, **rules}
 
     def list_parts(self, cache: pathlib.Path, part_bytes: int = PART_BYTES) -> list[JsonLinesPart]:
         """Parts of `part_bytes` of a plain file, or of a packed file each."""
@@ -76,16 +73,13 @@ class JsonLines(Source):
     def walked(self) -> pathlib.Path:
         return pathlib.Path(self.path)
 
-    def describe(self) -> str:
-        return folders.name_of(self.path)
-
     def _files(self) -> tuple[list[str], dict[str, str]]:
         path = pathlib.Path(self.path)
-        if path.is_file() and _refusal(path):
+        if path.is_file() and self.refusal(path):
             raise ValueError(
-                f'{self.name()}: {self.path!r} must end in one of {", ".join(suffixes.JSON_LINES)}'
+                f'{self.name()}: {self.path!r} must end in one of {", ".join(self.endings)}'
             )
-        return folders.list_corpus(self.name(), path, _refusal)
+        return super()._files()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -174,10 +168,6 @@ def _kind(value: Any) -> str:
         return json.dumps(value)
     kinds: dict[type, str] = {str: 'a text', list: 'an array', dict: 'an object'}
     return kinds.get(type(value), 'a number')
-
-
-def _refusal(path: pathlib.Path) -> str | None:
-    return None if suffixes.ends_in(path, suffixes.JSON_LINES) else left_out.SUFFIX
 
 
 def _lines(file: BinaryIO, begin: int, end: int | None, limit: int) -> Iterator[tuple[int, bytes]]:

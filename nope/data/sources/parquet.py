@@ -15,32 +15,31 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from nope.data import splits
-from nope.data.sources import folders, left_out, suffixes
-from nope.data.sources.base import MAX_LINE_BYTES, PART_BYTES, Source
+from nope.data.sources import folders, suffixes
+from nope.data.sources.base import MAX_LINE_BYTES, PART_BYTES, FileSource
 
 _ROWS_AT_ONCE = 256
 
 
 @dataclasses.dataclass(frozen=True)
-class Parquet(Source):
+class Parquet(FileSource):
     """A file or folder of Parquet files; the column `field` holds the text.
 
     max_line_bytes: of a text. A longer one is refused.
     """
 
     kind: ClassVar[str] = 'parquet'
-    path: str
+    endings: ClassVar[tuple[str, ...]] = suffixes.PARQUET
     field: str = 'text'
     max_line_bytes: int = dataclasses.field(default=MAX_LINE_BYTES, metadata={'identity': False})
 
     def __post_init__(self) -> None:
-        self.need('source', self.path, 'a file or folder, as in parquet:FOLDER')
+        super().__post_init__()
         self.need('field', self.field, 'the column that holds the text')
         self.check_limit('max_line_bytes')
 
     def identity(self) -> dict[str, Any]:
-        names, _ = self._files()
-        return folders.identity(self.kind, pathlib.Path(self.path), names, field=self.field)
+        return super().identity() | {'field': self.field}
 
     def list_parts(self, cache: pathlib.Path, part_bytes: int = PART_BYTES) -> list[ParquetPart]:
         """Parts of whole row groups. Raises ValueError too for what is not Parquet or has no column
@@ -58,15 +57,6 @@ class Parquet(Source):
                     parts.append(ParquetPart(self, str(file), begin, group + 1, size, split))
                     begin, size = group + 1, 0
         return parts
-
-    def describe(self) -> str:
-        return folders.name_of(self.path)
-
-    def _files(self) -> tuple[list[str], dict[str, str]]:
-        def refusal(path: pathlib.Path) -> str | None:
-            return None if suffixes.ends_in(path, suffixes.PARQUET) else left_out.SUFFIX
-
-        return folders.list_corpus(self.name(), pathlib.Path(self.path), refusal)
 
     def _row_group_sizes(self, path: pathlib.Path) -> list[int]:
         import pyarrow as pa

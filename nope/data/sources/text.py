@@ -16,11 +16,11 @@ from __future__ import annotations
 import dataclasses
 import pathlib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, BinaryIO, ClassVar
+from typing import BinaryIO, ClassVar
 
 from nope.data import digest, splits
 from nope.data.sources import folders, left_out, suffixes
-from nope.data.sources.base import PART_BYTES, Source
+from nope.data.sources.base import PART_BYTES, FileSource
 from nope.runtime import files
 
 PIECE_BYTES = 64 << 20
@@ -31,18 +31,10 @@ _PACKED = (b'\x1f\x8b', b'BZh91AY&SY', b'\xfd7zXZ', b'\x28\xb5\x2f\xfd')  # how 
 
 
 @dataclasses.dataclass(frozen=True)
-class Text(Source):
+class Text(FileSource):
     """One text file or a folder of them."""
 
     kind: ClassVar[str] = 'text'
-    path: str
-
-    def __post_init__(self) -> None:
-        self.need('source', self.path, 'a file or folder, as in text:FOLDER')
-
-    def identity(self) -> dict[str, Any]:
-        names, _ = self._files()
-        return folders.identity(self.kind, pathlib.Path(self.path), names)
 
     def list_parts(self, cache: pathlib.Path, part_bytes: int = PART_BYTES) -> list[TextPart]:
         names, declared = self._files()
@@ -63,13 +55,10 @@ class Text(Source):
     def walked(self) -> pathlib.Path:
         return pathlib.Path(self.path)
 
-    def describe(self) -> str:
-        return folders.name_of(self.path)
-
     def _files(self) -> tuple[list[str], dict[str, str]]:
         path = pathlib.Path(self.path)
         try:
-            reason = refusal(path) if path.is_file() else None
+            reason = self.refusal(path) if path.is_file() else None
         except files.ContentError as error:
             raise ValueError(f'{self.name()}: {error}') from error
         if reason is not None:
@@ -79,7 +68,17 @@ class Text(Source):
                 f'{self.name()}: {self.path} is no text but {reason}; '
                 f'{suffixes.advice(kind, path) if kind else how}'
             )
-        return folders.list_corpus(self.name(), path, refusal)
+        return super()._files()
+
+    def refusal(self, path: pathlib.Path) -> str | None:
+        """Reason that a file is no text: it has a NUL byte in its first 8 KiB, is packed, or begins
+        as UTF-16 and is none. ContentError for UTF-16 that is too large."""
+        try:
+            with files.open_utf8(path) as file:
+                begin = file.read(_BINARY_SEARCH_BYTES)
+        except UnicodeDecodeError:
+            return left_out.UNREADABLE
+        return left_out.BINARY if b'\0' in begin or begin.startswith(_PACKED) else None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,17 +112,6 @@ class TextPart:
                 file.seek(begin)
                 text = file.read(end - begin)
             yield piece.split, files.without_mark(text) if begin == 0 else text
-
-
-def refusal(path: pathlib.Path) -> str | None:
-    """Reason that a file is no text, as `folders.Refusal`: it has a NUL byte in its first 8 KiB, is
-    packed, or begins as UTF-16 and is none. ContentError for UTF-16 that is too large."""
-    try:
-        with files.open_utf8(path) as file:
-            begin = file.read(_BINARY_SEARCH_BYTES)
-    except UnicodeDecodeError:
-        return left_out.UNREADABLE
-    return left_out.BINARY if b'\0' in begin or begin.startswith(_PACKED) else None
 
 
 def _splits(path: pathlib.Path, names: Sequence[str]) -> dict[str, str]:
