@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from nope import sharding
-from nope.evals import generation, scoring, trunk
+from nope.evals import generation, scoring
 from nope.evals.generation import Generator, Options
 from nope.evals.scoring import Score
 from nope.model import LayerKind, ModelConfig, apply
@@ -272,7 +272,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
         monkeypatch.setattr(module, name, wrapped)
 
     noting(scoring, 'read_piece', 3)
-    noting(trunk, '_fill', 3)
+    noting(scoring, '_fill', 3)
     return shapes
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from nope import sharding
-from nope.evals import trunk
-from nope.evals.trunk import Trunk
+from nope.evals import scoring
+from nope.evals.scoring import Trunk
 from nope.model import LayerKind, ModelConfig
 from nope.model.cache import Cache, empty
 from nope.model.decoding import unstack
@@ -33,13 +33,13 @@ FOLLOWING = tiny.model(
 def begins(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Where each piece that is read begins."""
     found: list[int] = []
-    fill = trunk._fill
+    fill = scoring._fill
 
     def noting(config: Any, weights: Any, cache: Cache, tokens: Any) -> Cache:
         found.append(int(cache.filled))
         return fill(config, weights, cache, tokens)
 
-    monkeypatch.setattr(trunk, '_fill', noting)
+    monkeypatch.setattr(scoring, '_fill', noting)
     return found
 
 
