@@ -144,33 +144,16 @@ class Scorer:
         place = functools.partial(
             sharding.put, sharding=sharding.rows(self._mesh, sharding.GENERATION_RULES)
         )
-        counts: list[list[int]] = []
-        parts = []
+        parts, counts = [], []
         for begin in range(0, tokens.shape[1], trunk.piece):
-            # Where tokens that are scored are predicted in this piece, and which they are.
-            at_BW, targets_BW = np.zeros((2, rows, width), np.int32)
-            counts.append([])
-            for row, a in enumerate(asked):
-                first = len(a.prompt) - 1 - shared - begin
-                low = min(max(-first, 0), len(a.continuation))
-                high = min(max(trunk.piece - first, low), len(a.continuation))
-                at_BW[row, : high - low] = np.arange(first + low, first + high)
-                targets_BW[row, : high - low] = a.continuation[low:high]
-                counts[-1].append(high - low)
+            at_BW, targets_BW, count = _targets(asked, shared + begin, trunk.piece, rows, width)
             piece = place(tokens[:, begin : begin + trunk.piece])
             part, cache = read_piece(
                 self._config, self._weights, cache, piece, place(at_BW), place(targets_BW)
             )
             parts.append(part)
-        parts, scores = sharding.fetch(parts), []
-        for row, a in enumerate(asked):
-            found = [
-                [side_BW[row, : of_rows[row]] for side_BW in part]
-                for part, of_rows in zip(parts, counts, strict=True)
-            ]
-            nll, best = (np.concatenate(side) for side in zip(*found, strict=True))
-            scores.append(Score(-nll, best == a.continuation, best))
-        return scores
+            counts.append(count)
+        return _joined(asked, sharding.fetch(parts), counts)
 
     def _shared(self, asked: list[_Sequence], least: int) -> int:
         """Number of tokens that the batch's sorted sequences take from the trunk: at least `least`,
@@ -201,6 +184,40 @@ class _Sequence(NamedTuple):
     continuation: np.ndarray
     tokens: np.ndarray
     length: int
+
+
+def _targets(
+    asked: Sequence[_Sequence], begin: int, piece: int, rows: int, width: int
+) -> tuple[np.ndarray, np.ndarray, list[int]]:
+    """Where scored tokens are predicted in the piece that begins at the token `begin`, and which
+    they are, int32 [rows, width]; and how many each sequence has there."""
+    at_BW, targets_BW = np.zeros((2, rows, width), np.int32)
+    counts = []
+    for row, a in enumerate(asked):
+        first = len(a.prompt) - 1 - begin
+        low = min(max(-first, 0), len(a.continuation))
+        high = min(max(piece - first, low), len(a.continuation))
+        at_BW[row, : high - low] = np.arange(first + low, first + high)
+        targets_BW[row, : high - low] = a.continuation[low:high]
+        counts.append(high - low)
+    return at_BW, targets_BW, counts
+
+
+def _joined(
+    asked: Sequence[_Sequence],
+    parts: Sequence[tuple[np.ndarray, np.ndarray]],
+    counts: Sequence[Sequence[int]],
+) -> list[Score]:
+    """Scores from what `read_piece` gave and `_targets` counted of every piece."""
+    scores = []
+    for row, a in enumerate(asked):
+        found = [
+            [side_BW[row, : count[row]] for side_BW in part]
+            for part, count in zip(parts, counts, strict=True)
+        ]
+        nll, best = (np.concatenate(side) for side in zip(*found, strict=True))
+        scores.append(Score(-nll, best == a.continuation, best))
+    return scores
 
 
 @functools.partial(jax.jit, static_argnums=0, donate_argnums=2)
