@@ -93,17 +93,16 @@ def _run(options: argparse.Namespace) -> None:
     generator = Generator(
         found.described.model, found.variables(), mesh, batch_tokens=options.batch_tokens
     )
-    results = harness.evaluate(
-        tasks,
+    model = harness.adapter(
         generator,
         tokenizer,
         window=window,
         bos=options.bos,
-        limit=options.limit,
         seed=options.seed,
         chat=chat,
         progress=lambda chunks: progress.bar(chunks, desc='requests'),
     )
+    results = harness.evaluate(tasks, model, options.limit)
     facts = {
         'model': options.model,
         'window': window,

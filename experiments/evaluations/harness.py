@@ -107,7 +107,7 @@ class HarnessSpec(TextSpec):
         return self.window
 
     def check(self, bench: Bench) -> None:
-        loaded = harness.check(self.tasks, self.tokenizer, bos=self.bos, **self._data)
+        loaded = self._load()
         most = self.model.longest if self.beyond else self.window
         if most is not None:
             tasks, limit = loaded['tasks'], self.limit or None
@@ -137,22 +137,20 @@ class HarnessSpec(TextSpec):
         )
 
     def found(self, bench: Bench, variables: Variables, **how: Any) -> Records:
-        return harness.run(
-            self.tasks,
-            self.generator(bench, variables),
-            self.tokenizer,
-            window=self.window,
-            bos=self.bos,
-            beyond=self.beyond,
-            limit=self.limit or None,
-            **self._data,
-            **how,
-        )
+        loaded, generator = self._load(), self.generator(bench, variables)
+        how |= {'window': self.window, 'bos': self.bos, 'beyond': self.beyond}
+        model = harness.adapter(generator, self.tokenizer, **how)
+        return harness.run(loaded, model, self.limit or None)
 
-    @property
-    def _data(self) -> dict[str, Any]:
-        told = harness.metadata_of(self.metadata)
-        return {'include': _folder(self.include), 'data': _folder(self.files), 'metadata': told}
+    def _load(self) -> dict[str, Any]:
+        return harness.check(
+            self.tasks,
+            self.tokenizer,
+            bos=self.bos,
+            include=_folder(self.include),
+            data=_folder(self.files),
+            metadata=harness.metadata_of(self.metadata),
+        )
 
     def rows(self, found: Records) -> list[TableRow]:
         tasks, samples = [*map(str, found.coordinates['task'])], found['samples'].tolist()

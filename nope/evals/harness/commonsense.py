@@ -10,62 +10,32 @@ from typing import Any
 import numpy as np
 
 from nope.data import Tokenizer, prefix_of
-from nope.evals.forward import Progress
-from nope.evals.generation import Generator
 from nope.evals.harness.evaluate import evaluate
 from nope.evals.harness.published import TABLE_1
 from nope.evals.harness.tasks import find, load
-from nope.evals.samples import SampleLog
 from nope.records import Measure, Records
 
 TASKS = tuple(TABLE_1)
 METRICS = ('acc_norm', 'acc')  # the first that a task has is its score
 
 
-def run(
-    tasks: Sequence[str],
-    generator: Generator,
-    tokenizer: Tokenizer,
-    *,
-    window: int,
-    bos: bool | None = None,
-    beyond: bool = False,
-    limit: int | None = None,
-    include: pathlib.Path | None = None,
-    data: pathlib.Path | None = None,
-    metadata: Mapping[str, Any] | None = None,
-    log: SampleLog | None = None,
-    progress: Progress = iter,
-) -> Records:
+def run(loaded: Mapping[str, Any], model: Any, limit: int | None = None) -> Records:
     """Measures, along `task`: score and acc in percent, samples.
 
     score is acc_norm where the task has it (log-probability over the characters of the choice),
     else acc, as for boolq and winogrande. Attribute `average`: the plain mean of the scores.
 
-    tasks: names of tasks with either metric, groups and tags included; `TASKS` are the paper's.
-    window, bos, beyond, log: see `nope.evals.harness.adapter`; the paper's harness added no BOS.
-    include, data, metadata: see `nope.evals.harness.find`, which raises the errors before the model
-    does any work. limit: first documents of each task, for trials.
+    loaded: what `check` returns. model: a `nope.evals.harness.adapter`; the paper's harness added
+    no BOS. limit: first documents of each task, for trials.
     """
-    loaded = check(tasks, tokenizer, bos=bos, include=include, data=data, metadata=metadata)
-    results = evaluate(
-        loaded,
-        generator,
-        tokenizer,
-        window=window,
-        bos=bos,
-        beyond=beyond,
-        limit=limit,
-        log=log,
-        progress=progress,
-    )
+    results = evaluate(loaded, model, limit)
     facts = {
-        'bos': bool(prefix_of(tokenizer, bos)),
-        'window': window,
+        'bos': bool(model.prefix),
+        'window': model.max_length,
         'limit': limit,
         'truncated': results['truncated'],
     }
-    facts |= {'beyond': True} if beyond else {}
+    facts |= {'beyond': True} if model.beyond else {}
     return records(results, list(loaded['tasks']), **facts)
 
 
@@ -78,8 +48,12 @@ def check(
     data: pathlib.Path | None = None,
     metadata: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Reads the tasks' data, which it returns as `load` does. Raises what `run` would raise about
-    them, their metrics and the tokenizer."""
+    """Reads the tasks' data, which it returns as `load` does.
+
+    tasks: names of tasks with either metric, groups and tags included; `TASKS` are the paper's.
+    include, data, metadata: as `find`, whose errors it has. ValueError too for a task without such
+    a metric, and for `bos` with a tokenizer that has none.
+    """
     loaded = load(find(tasks, include=include, data=data, metadata=metadata))
     for name in without_score(loaded['tasks']):
         measured = ', '.join(loaded['tasks'][name].aggregation())

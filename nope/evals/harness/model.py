@@ -44,41 +44,16 @@ _ids = functools.partial(np.asarray, dtype=np.int32)
 _log = logging.getLogger(__name__)
 
 
-def adapter(
-    generator: Generator,
-    tokenizer: Tokenizer,
-    *,
-    window: int,
-    bos: bool | None = None,
-    beyond: bool = False,
-    seed: int = 0,
-    chat: Chat | None = None,
-    log: SampleLog | None = None,
-    progress: Progress = iter,
-) -> Any:
-    """An lm_eval.api.model.TemplateLM, for `lm_eval.simple_evaluate(model=...)`.
-
-    window: tokens that the model reads at most. beyond: a continuation longer than the window is
-    read whole, after the last token before it. seed: draws sampled texts. chat: the turns of
-    lm_eval's questions. log: keeps every answer, under a digest of the model's input, and nothing
-    is asked twice. It belongs to one model.
-
-    bos: as `nope.data.prefix` has it. ValueError for True with a tokenizer that has no BOS, and for
-    turns with one that reads no special tokens; ModuleNotFoundError without lm_eval.
-    """
+def adapter(generator: Generator, tokenizer: Tokenizer, **settings: Any) -> Any:
+    """An lm_eval.api.model.TemplateLM, for `evaluate` and `lm_eval.simple_evaluate(model=...)`.
+    settings: those of `Requests`. ModuleNotFoundError without lm_eval."""
     check_installed()
     from lm_eval.api.model import TemplateLM
-
-    if window < 1:
-        raise ValueError(f'window is {window}; it must be at least 1')
-    prefix_of(tokenizer, bos)
-    if chat is not None:
-        encode_special(tokenizer, '')
 
     class Adapter(Requests, TemplateLM):
         pass
 
-    return Adapter(generator, tokenizer, window, bos, beyond, seed, chat, log, progress)
+    return Adapter(generator, tokenizer, **settings)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,29 +80,42 @@ class _TextRequest:
 
 
 class Requests:
-    """Requests of the harness, mixed into its model class; the harness names these methods."""
+    """Requests of the harness, mixed into its model class; the harness names these methods.
+
+    window: tokens that the model reads at most. beyond: a continuation longer than the window is
+    read whole, after the last token before it. seed: draws sampled texts. chat: the turns of
+    lm_eval's questions. log: keeps every answer, under a digest of the model's input, and nothing
+    is asked twice. It belongs to one model.
+
+    bos: as `nope.data.prefix` has it. ValueError for True with a tokenizer that has no BOS, and for
+    turns with one that reads no special tokens.
+    """
 
     def __init__(
         self,
         generator: Generator,
         tokenizer: Tokenizer,
+        *,
         window: int,
-        bos: bool | None,
-        beyond: bool,
-        seed: int,
-        chat: Chat | None,
-        log: SampleLog | None,
-        progress: Progress,
+        bos: bool | None = None,
+        beyond: bool = False,
+        seed: int = 0,
+        chat: Chat | None = None,
+        log: SampleLog | None = None,
+        progress: Progress = iter,
     ) -> None:
         super().__init__()
-        self.max_length = window
+        if window < 1:
+            raise ValueError(f'window is {window}; it must be at least 1')
+        self.max_length, self.beyond, self.chat = window, beyond, chat
+        self.prefix = prefix_of(tokenizer, bos)
+        if chat is not None:
+            encode_special(tokenizer, '')
         self._generator = generator
         self._tokenizer = tokenizer
-        self._bos, self._prefix = bos, prefix_of(tokenizer, bos)
+        self._bos = bos
         self._special = isinstance(tokenizer, HuggingFaceTokenizer)
-        self._beyond = beyond
         self._seed = seed
-        self._chat = chat
         self._answers = _Memory() if log is None else log
         self._progress = progress
         self.contexts, self.truncated = 0, 0  # that were asked, and that lost their beginning
@@ -155,8 +143,8 @@ class Requests:
         self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True
     ) -> str:
         """The turns as text; without the system's where the template refuses them, as lm_eval."""
-        assert self._chat is not None  # `evaluate` asks for it with a chat alone
-        render = functools.partial(self._chat.render, opened=add_generation_prompt)
+        assert self.chat is not None  # `evaluate` asks for it with a chat alone
+        render = functools.partial(self.chat.render, opened=add_generation_prompt)
         others = [turn for turn in chat_history if turn['role'] != 'system']
         try:
             return render(chat_history)
@@ -187,7 +175,7 @@ class Requests:
         for request in requests:
             (text,) = request.args
             ids = self.tok_encode(text, add_special_tokens=False)
-            first, *others = self._prefix or (self.prefix_token_id,)
+            first, *others = self.prefix or (self.prefix_token_id,)
             windows = get_rolling_token_windows(
                 [*others, *ids], first, max_seq_len=self.max_length, context_len=1
             )
@@ -226,7 +214,7 @@ class Requests:
                 f'the continuation {texts[1]!r} of {texts[0][-40:]!r} has no token of its own'
             )
         count = len(continuation)
-        if count > self.max_length and not self._beyond:
+        if count > self.max_length and not self.beyond:
             raise ValueError(
                 f'the continuation {texts[1][:40]!r}... has {count} tokens; it must not be longer '
                 f'than the window, {self.max_length}'
@@ -238,7 +226,7 @@ class Requests:
         """The last `count` tokens of a context, and a note whether it had more."""
         self.contexts += 1
         self.truncated += len(ids) > count
-        return last(_ids(ids), count, self._prefix).tolist()
+        return last(_ids(ids), count, self.prefix).tolist()
 
     def _scores(self, pairs: Sequence[Pair]) -> list[tuple[float, bool]]:
         keys = ['score-' + digest.of_json(pair) for pair in pairs]

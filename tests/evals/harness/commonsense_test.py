@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pathlib
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
-from nope.evals.harness import TASKS, run
+from nope.evals.harness import TASKS, adapter, check, run
 from tests.evals.harness.documents import write_all, write_jsonl
 from tests.evals.harness.fakes import BEGIN, TOKENIZER, FakeGenerator, direct
 
@@ -82,9 +83,17 @@ def data(tmp_path: pathlib.Path) -> pathlib.Path:
     return folder
 
 
+def loaded(tasks: Sequence[str], data: pathlib.Path) -> dict[str, Any]:
+    return check(tasks, TOKENIZER, data=data)
+
+
+def adapted(generator: FakeGenerator, **settings: Any) -> Any:
+    return adapter(generator, TOKENIZER, **settings)  # type: ignore[arg-type]
+
+
 def test_the_table_is_that_of_a_direct_computation(data: pathlib.Path) -> None:
     generator = FakeGenerator()
-    found = run(TASKS, generator, TOKENIZER, window=256, data=data)  # type: ignore[arg-type]
+    found = run(loaded(TASKS, data), adapted(generator, window=256))
     pairs = [(bytes(a).decode(), bytes(b).decode()) for a, b in generator.asked[0]]
     assert pairs == [pair for name in TASKS for q in QUESTIONS[name] for pair in q.pairs]
 
@@ -101,22 +110,23 @@ def test_the_table_is_that_of_a_direct_computation(data: pathlib.Path) -> None:
     assert facts == {'evaluation': 'harness', 'bos': False, 'window': 256, 'limit': None}
 
     assert 'beyond' not in found.attributes
-    small = run(('piqa',), generator, TOKENIZER, window=4, beyond=True, data=data)  # type: ignore[arg-type]
+    small = run(loaded(['piqa'], data), adapted(generator, window=4, beyond=True))
     np.testing.assert_allclose(small['acc'], [accuracy(QUESTIONS['piqa'], False)])
     assert (small.attributes['window'], small.attributes['beyond']) == (4, True)
 
 
 def test_a_limit_takes_the_first_documents(data: pathlib.Path) -> None:
     names, first = ('winogrande', 'boolq'), FakeGenerator()
-    found = run(names, first, TOKENIZER, window=64, data=data, limit=1, bos=True)  # type: ignore[arg-type]
+    model = adapted(first, window=64, bos=True)
+    found = run(loaded(names, data), model, limit=1)
     assert found.coordinates['task'].tolist() == list(names)
     assert found['samples'].tolist() == [1, 1] and found.attributes['bos'] is True
     assert [ids[0] for ids, _ in first.asked[0]] == [BEGIN] * 4
     with pytest.raises(ValueError, match='limit is 0; it must be at least 1'):
-        run(names, first, TOKENIZER, window=64, data=data, limit=0)  # type: ignore[arg-type]
+        run(loaded(names, data), model, limit=0)
 
 
-def test_a_task_without_accuracy_is_refused_before_the_model_works(tmp_path: pathlib.Path) -> None:
+def test_a_task_without_accuracy_is_refused(tmp_path: pathlib.Path) -> None:
     write_jsonl(tmp_path / 'rows.jsonl', [{'text': 'a b'}])
     (tmp_path / 'pages.yaml').write_text(
         'task: pages\ndataset_path: json\noutput_type: loglikelihood_rolling\n'
@@ -124,7 +134,5 @@ def test_a_task_without_accuracy_is_refused_before_the_model_works(tmp_path: pat
         'test_split: test\ndoc_to_text: ""\ndoc_to_target: "{{text}}"\n'
         'metric_list: [{metric: byte_perplexity}]\n'
     )
-    generator = FakeGenerator()
     with pytest.raises(ValueError, match='task pages measures byte_perplexity; a score is one of'):
-        run(['pages'], generator, TOKENIZER, window=8, include=tmp_path)  # type: ignore[arg-type]
-    assert not generator.asked
+        check(['pages'], TOKENIZER, include=tmp_path)

@@ -62,8 +62,12 @@ def generator() -> FakeGenerator:
     return FakeGenerator(lambda i, prompt: f'{prompt}!\nand more')
 
 
+def adapted(model: FakeGenerator, **settings: Any) -> Any:
+    return adapter(model, TOKENIZER, **{'window': WINDOW, **settings})  # type: ignore[arg-type]
+
+
 def test_every_kind_of_task_has_the_metrics_of_a_direct_computation(tasks: dict[str, Any]) -> None:
-    found = evaluate(tasks, generator(), TOKENIZER, window=WINDOW)['results']  # type: ignore[arg-type]
+    found = evaluate(tasks, adapted(generator()))['results']
 
     scores = [[direct(r['question'], f' {c}') for c in r['colours']] for r in COLOURS]
     hits = [max(range(len(s)), key=s.__getitem__) == r['right'] for s, r in _zip(scores, COLOURS)]
@@ -95,23 +99,22 @@ def test_the_harness_itself_gives_the_same(
 ) -> None:
     # It describes the machine by starting other programs.
     monkeypatch.setattr(evaluator, 'add_env_info', lambda storage: None)
-    model = adapter(generator(), TOKENIZER, window=WINDOW)  # type: ignore[arg-type]
     theirs = evaluator.simple_evaluate(
-        model=model,
+        model=adapted(generator()),
         tasks=list(tasks['tasks'].values()),
         bootstrap_iters=1000,
         torch_random_seed=None,
         task_manager=TaskManager(include_defaults=False),
         log_samples=False,
     )
-    ours = evaluate(tasks, generator(), TOKENIZER, window=WINDOW)  # type: ignore[arg-type]
+    ours = evaluate(tasks, adapted(generator()))
     assert theirs['results'] == ours['results'] and len(ours['results']) == 3
     assert theirs['n-samples'] == ours['n-samples']
 
 
 def test_a_limit_and_a_seed_reach_the_model(tasks: dict[str, Any]) -> None:
     model = generator()
-    found = evaluate(tasks, model, TOKENIZER, window=WINDOW, limit=1, seed=7)  # type: ignore[arg-type]
+    found = evaluate(tasks, adapted(model, seed=7), limit=1)
     assert {name: n['effective'] for name, n in found['n-samples'].items()} == dict.fromkeys(
         TASKS, 1
     )
@@ -138,7 +141,7 @@ def test_examples_of_a_chat_are_turns_as_those_of_the_harness(
     )
     tasks = load(find(['asked'], include=tmp_path, built_in=False))
     model, chat = generator(), Chat('asked', template, {})
-    evaluate(tasks, model, TOKENIZER, window=256, chat=chat)  # type: ignore[arg-type]
+    evaluate(tasks, adapted(model, window=256, chat=chat))
     example = '[user: Say yes][assistant: Say yes!]'
     asked = [TOKENIZER.decode(ids) for ids in model.prompts[0]]
     assert asked[-1] == f'{first}{example}[user: Say no]'

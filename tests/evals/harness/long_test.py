@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from nope.evals.harness import evaluate, find, load
+from nope.evals.harness import adapter, evaluate, find, load
 from nope.evals.harness.published import LONGBENCH_2
 from tests.evals.harness.documents import write_jsonl
 from tests.evals.harness.fakes import TOKENIZER, FakeGenerator, direct
@@ -46,7 +46,7 @@ def results(
     metadata: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     found = find(names, data=tmp_path, built_in=False, metadata=metadata)
-    return evaluate(load(found)['tasks'], generator, TOKENIZER, window=window)  # type: ignore[arg-type]
+    return evaluate(load(found)['tasks'], adapter(generator, TOKENIZER, window=window))  # type: ignore[arg-type]
 
 
 @pytest.mark.peers  # lm_eval's task imports transformers
@@ -105,7 +105,7 @@ def test_a_group_or_a_tag_stands_for_its_tasks(tmp_path: pathlib.Path, group: st
     assert set(asked.local) == set(tasks)  # whose files make the identity of what is measured
     loaded = load(asked)
     assert len(tasks) == 7 and set(loaded['tasks']) == set(tasks)
-    found = evaluate(loaded, FakeGenerator(), TOKENIZER, window=WINDOW)
+    found = evaluate(loaded, adapter(FakeGenerator(), TOKENIZER, window=WINDOW))  # type: ignore[arg-type]
     counts = [2 if name == 'longbench2_legal_single' else 1 for name in found['n-samples']]
     assert sum(counts) == 8
     if group == 'longbench2_single':  # a group has a mean over all rows, a tag is shorthand
