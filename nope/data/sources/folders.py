@@ -60,7 +60,7 @@ def list_files(name: str, path: pathlib.Path, refusal: Refusal) -> list[str]:
         )
     if without:
         level = logging.WARNING if without.surprises() else logging.INFO
-        _say(level, f'{name}: left out of {str(path)!r}: {without}')
+        say(level, f'{name}: left out of {str(path)!r}: {without}')
     return sorted(found)
 
 
@@ -95,7 +95,7 @@ def list_corpus(
     if 0 < len(splits) < len(names):
         others = [n for n in names if n not in splits]
         some = ', '.join(others[:3]) + (', ...' if len(others) > 3 else '')
-        _say(
+        say(
             logging.WARNING,
             f'{name}: the names of files declare splits; {len(others)} of {len(names)} files are '
             f'in none of them and are left out: {some}',
@@ -104,7 +104,7 @@ def list_corpus(
 
 
 @functools.cache
-def _say(level: int, text: str) -> None:
+def say(level: int, text: str) -> None:
     """Once."""
     log.log(level, '%s', text)
 

@@ -14,6 +14,7 @@ with too few lines for that are ordered by these hashes, one for validation and 
 from __future__ import annotations
 
 import dataclasses
+import logging
 import pathlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import BinaryIO, ClassVar
@@ -61,13 +62,16 @@ class Text(FileSource):
             reason = self.refusal(path) if path.is_file() else None
         except files.ContentError as error:
             raise ValueError(f'{self.name()}: {error}') from error
+        kind = suffixes.kind_of(path)
         if reason is not None:
-            kind = suffixes.kind_of(path)
             how = 'unpack it, or write it as UTF-8 (UTF-16 needs its byte order mark)'
             raise ValueError(
                 f'{self.name()}: {self.path} is no text but {reason}; '
                 f'{suffixes.advice(kind, path) if kind else how}'
             )
+        if kind and path.is_file():
+            how = suffixes.advice(kind, path)
+            folders.say(logging.WARNING, f'{self.name()}: {self.path} is read as it is; {how}')
         return super()._files()
 
     def refusal(self, path: pathlib.Path) -> str | None:

@@ -33,6 +33,14 @@ def test_a_single_file_that_is_packed_is_refused(tmp_path):
         Text(str(path)).identity()
 
 
+def test_a_single_file_of_json_lines_is_read_as_it_is_with_a_warning(tmp_path, caplog):
+    path = tmp_path / 'corpus.jsonl'
+    path.write_text('{"text": "a"}\n')
+    Text(str(path)).identity()
+    (said,) = caplog.messages
+    assert said.endswith(f'{path} is read as it is; the source jsonl:{path} reads them')
+
+
 def test_text_leaves_out_hidden_and_binary_files_and_keeps_invalid_utf8(tmp_path):
     folder = tmp_path / 'text'
     for name, content in {
