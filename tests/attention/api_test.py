@@ -165,34 +165,3 @@ def chosen(caplog: pytest.LogCaptureFixture, *arguments, **options) -> list[str]
 def test_the_choice_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     messages = chosen(caplog, shapes(), shapes(T=4, S=4))
     assert messages == ["attention: implementation 'chunked' on cpu"]
-
-
-def test_a_tpu_has_its_kernel(caplog: pytest.LogCaptureFixture) -> None:
-    with on_device('TPU v5 lite', 'tpu'):
-        messages = chosen(caplog, shapes())
-    assert messages == [
-        "attention: implementation 'pallas_tpu' on TPU v5 lite, not library: T=8 and S=8 are not "
-        'both multiples of 128'
-    ]
-
-
-def test_a_gpu_has_its_kernel(caplog: pytest.LogCaptureFixture) -> None:
-    with on_device('NVIDIA A100-SXM4-80GB', 'gpu'):
-        message, cost = chosen(caplog, shapes())
-    assert message.startswith(
-        "attention: implementation 'pallas_gpu' on gpu (NVIDIA A100-SXM4-80GB), not library: "
-        'cuDNN has no float32 attention; not mosaic_gpu: '
-    )
-    assert 'at most 52 of 312 TFLOP/s' in cost
-
-
-@pytest.mark.parametrize(
-    ('device', 'name'),
-    [(('TPU v5 lite', 'tpu'), 'pallas_tpu'), (('NVIDIA A100-SXM4-80GB', 'gpu'), 'pallas_gpu')],
-)
-def test_factors_have_the_kernels_of_their_device(
-    caplog: pytest.LogCaptureFixture, device: tuple[str, str], name: str
-) -> None:
-    with on_device(*device):
-        message, *_ = chosen(caplog, shapes(), bias=ScaleInvariantBias(jnp.ones(4)))
-    assert message.startswith(f"attention: implementation '{name}' on ")

@@ -82,40 +82,11 @@ def test_alibi_falls_with_distance() -> None:
     np.testing.assert_array_equal(line_ND, [[-1.0, 0.0, -1.5], [-0.5, 0.0, -0.75]])
 
 
-def test_kerple_falls_with_the_logarithm_of_the_distance() -> None:
-    bias = KerpleBias(jnp.asarray([2.0, 0.5]), jnp.asarray([1.0, 3.0]))
-    line_ND = bias.by_distance(jnp.asarray([-2, 0, 3]))
-    expected = [[-2 * np.log(3), 0, -2 * np.log(4)], [-0.5 * np.log(7), 0, -0.5 * np.log(10)]]
-    np.testing.assert_allclose(line_ND, expected, rtol=1e-6)
-
-
-def test_scale_invariant_factors_and_bias_are_those_of_the_paper() -> None:
-    """Equations 16a and 16b with alpha = beta = e^0.5; nothing where the strength is 0."""
-    bias = ScaleInvariantBias(jnp.asarray([1.0, 0.0]), tau=10.0)
-    distance_D = np.array([0, 1, 10, 990])
-    alpha = beta = np.exp(0.5)
-    a_D = np.sqrt(2 * (np.log(distance_D / 10 + 1) - np.log(alpha) + beta / alpha))
-    found = bias.factors_by_distance(jnp.asarray(distance_D))
-    np.testing.assert_allclose(found, [a_D, np.ones(4)], rtol=1e-6)
-    found = bias.by_distance(jnp.asarray(distance_D))
-    np.testing.assert_allclose(found, [-(a_D**2) + beta / alpha, np.zeros(4)], atol=1e-5)
-
-
 def test_only_biases_that_multiply_have_factors() -> None:
     for bias in (AlibiBias(jnp.ones(2)), KerpleBias(jnp.ones(2), jnp.ones(2))):
         assert not bias.multiplies and factors_as_array(bias, 3, 3, None) is None
     factors_NTS = factors_as_array(ScaleInvariantBias(jnp.ones(2)), 3, 4, 1)
     assert factors_NTS is not None and factors_NTS.shape == (2, 3, 4)
-
-
-def test_sandwich_is_the_product_of_sinusoidal_vectors() -> None:
-    """Less that of one with itself, 4 here."""
-    at = np.arange(50.0)[:, None] / 500.0 ** (np.arange(4) / 4)
-    vectors_TD = np.concatenate([np.sin(at), np.cos(at)], axis=1)
-    bias = SandwichBias(jnp.asarray([1.0, 0.25]), dims=8, base=500.0)
-    found = as_array(bias, 50, 50, None)
-    expected = (vectors_TD @ vectors_TD.T - 4) * np.array([1, 0.25])[:, None, None]
-    np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize(

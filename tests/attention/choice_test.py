@@ -44,6 +44,7 @@ CHOICES: dict[str, tuple[dict, str, str, str]] = {
         *('pallas_gpu', 'pallas_gpu', 'pallas_tpu'),
     ),
     'buckets': ({'bias': 'Buckets'}, 'pallas_gpu', 'pallas_gpu', 'pallas_tpu'),
+    'factors': ({'bias': 'ScaleInvariantBias'}, 'pallas_gpu', 'pallas_gpu', 'pallas_tpu'),
     'key bias': ({'key_bias': True}, 'mosaic_gpu', 'pallas_gpu', 'pallas_tpu'),
     'packed': ({'segmented': True}, 'mosaic_gpu', 'pallas_gpu', 'pallas_tpu'),
     'float32': ({'dtype': 'float32'}, 'pallas_gpu', 'pallas_gpu', 'pallas_tpu'),

@@ -300,13 +300,3 @@ def test_refuses_a_jax_that_waits_for_all_products_at_once(monkeypatch: pytest.M
     _missing.cache_clear()
     assert 'waits for all products at once' in (BACKEND.unsupported(CALL) or '')
     _missing.cache_clear()
-
-
-@pytest.mark.parametrize('kind', ['NVIDIA H100 80GB HBM3', 'NVIDIA H200', 'NVIDIA GH200 480GB'])
-def test_runs_on_hopper(kind: str) -> None:
-    assert BACKEND.unsupported(dataclasses.replace(CALL, device_kind=kind)) is None
-
-
-@pytest.mark.parametrize('change', [{'key_bias': True}, {'bias': 'AlibiBias'}])
-def test_has_what_is_one_number_a_key(change: dict) -> None:
-    assert BACKEND.unsupported(dataclasses.replace(CALL, **change)) is None

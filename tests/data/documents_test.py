@@ -87,12 +87,6 @@ def test_a_document_is_asked_for_like_an_item_of_a_list(source, cache):
         found[len(TEXTS)]
 
 
-def test_the_description_names_corpus_split_and_number(source, cache):
-    found = opened(source, cache)
-    assert found.name == 'books'
-    assert found.description == f'{len(TEXTS)} documents of the test split of books'
-
-
 @pytest.mark.parametrize('resident', [True, False])
 @pytest.mark.parametrize('bos', [True, False])
 def test_a_window_is_a_part_of_its_document(source, cache, monkeypatch, resident, bos):

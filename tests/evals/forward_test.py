@@ -55,15 +55,6 @@ def test_means_are_those_of_every_window_alone(batch_size: int) -> None:
     np.testing.assert_allclose(found.entropy, entropy.mean(axis=1), rtol=1e-5, atol=1e-6)
 
 
-def test_entropy_is_at_most_that_of_uniform_attention() -> None:
-    entropy_LNT = measured(100).entropy
-    assert entropy_LNT is not None
-    assert entropy_LNT.shape == (2, 4, T)
-    assert np.all(entropy_LNT <= np.log(np.arange(1, T + 1)) + 1e-6)
-    np.testing.assert_allclose(entropy_LNT[..., 0], 0, atol=1e-6)
-    assert np.all(entropy_LNT[..., 1:] > 0.1)
-
-
 def test_means_are_the_same_on_many_devices() -> None:
     """Five windows on four batch shards, heads over two."""
     mesh = sharding.make_mesh(sharding.MeshConfig(data=2, fsdp=2, tensor=2))

@@ -134,19 +134,14 @@ def test_a_file_that_is_cut_anywhere_or_too_long_is_named(tmp_path) -> None:
     ('header', 'words'),
     [
         (b'[]', 'sequence, expected'),
-        (b'{', 'JSON'),
-        (b'{"a\xff": 1}', 'UTF-8'),
         (b'{"a": ' * 200_000, 'JSON'),
-        ({'a.weight': {}}, 'missing field `dtype`'),
         ({'a.weight': entry('F31', [1], 0, 4)}, '`F31`, expected one of'),
-        ({'a.weight': entry('F4', [3], 0, 2)}, 'byte boundary'),
-        ({'a.weight': entry('F32', [-1], 0, 4)}, 'integer `-1`'),
         ({'a.weight': entry('F32', [1 << 32, 1 << 32], 0, 0)}, 'overflow'),  # 0 in a uint64
         ({'a.weight': entry('F32', [1 << 40], 0, 1 << 42)}, 'not fully covered'),
         ({'b': entry('F32', [1], 2, 6), 'a': entry('F32', [1], 0, 4)}, 'invalid offset'),  # overlap
         ({'b': entry('F32', [1], 5, 9), 'a': entry('F32', [1], 0, 4)}, 'invalid offset'),  # gap
     ],
-    ids=range(12),
+    ids=range(7),
 )
 def test_headers_that_are_not_the_format(tmp_path, header: Any, words: str) -> None:
     path = tmp_path / 'x.safetensors'

@@ -16,7 +16,7 @@ from nope.model.sequence import Places, masked
 from nope.positions import Alibi, NoPE, Position, RoPE, Split
 from tests import tiny
 from tests.model.context_test import mesh_of, on, on_one_device
-from tests.model.programs import T, influence, run
+from tests.model.programs import T, influence
 
 CHUNK = 5
 IROPE = (LayerKind(RoPE(), chunk=CHUNK), LayerKind(NoPE()))
@@ -100,14 +100,6 @@ def test_a_chunk_is_a_sequence_of_its_own() -> None:
 
     whole, apart = outputs(config, tokens), outputs(plain, tokens.reshape(-1, 4))
     tiny.assert_close(whole, apart, rtol=1e-5, atol=1e-5)
-
-
-def test_a_chunk_over_all_tokens_is_none() -> None:
-    variables, tokens = tiny.variables(), tiny.tokens(2, T)
-    pattern = (LayerKind(RoPE(), chunk=T),)
-    whole = run(tiny.model(pattern=pattern), variables, tokens)
-    plain = run(tiny.model(position=RoPE()), variables, tokens)
-    tiny.assert_close(whole, plain, rtol=1e-6, atol=1e-6)
 
 
 def test_a_split_sequence_goes_around_the_ring() -> None:

@@ -174,12 +174,6 @@ def test_a_layer_sees_its_window_alone(position: Position) -> None:
     assert np.all(change_ST[visible_ST] > 1e-4)
 
 
-def test_a_window_over_all_tokens_is_none() -> None:
-    variables, tokens = tiny.variables(), tiny.tokens(2, T)
-    wide, unlimited = (run(tiny.model(window=w), variables, tokens) for w in (T, None))
-    tiny.assert_close(wide, unlimited, rtol=1e-6, atol=1e-6)
-
-
 # Where lambda acts
 
 

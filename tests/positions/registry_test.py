@@ -38,7 +38,6 @@ from nope.positions.base import Table
 from tests.positions import cases
 
 FIELD = 'runs.a.model.position'
-ALL = [*cases.ENCODINGS.values(), *cases.SCALINGS.values()]
 
 
 def made(train_length: int = 512, **section: Any) -> Position:
@@ -265,14 +264,6 @@ def test_a_section_is_a_mapping(section: Any) -> None:
 def test_errors_of_scaling_name_the_field_too(section: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         scaled(**section)
-
-
-@pytest.mark.parametrize('value', ALL, ids=lambda value: type(value).__name__)
-def test_values_are_frozen_and_hashable(value: Any) -> None:
-    same = dataclasses.replace(value)
-    assert same == value and hash(same) == hash(value)
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        value.kind = 1
 
 
 def test_descriptions_tell_them_apart() -> None:

@@ -95,10 +95,3 @@ def test_what_trains_is_copied_and_what_is_frozen_is_not(trains: str) -> None:
     for name, tree in frozen.items():
         kept = jax.tree.leaves(variables[name])
         assert all(a is b for a, b in zip(jax.tree.leaves(tree), kept, strict=True))
-
-
-def test_a_search_has_moments_of_lambda_alone() -> None:
-    optimizer = OptimizerConfig(learning_rate=1e-3, trains='lam')
-    state, _ = fresh_state(tiny.variables(MODEL), optimizer, tiny.mesh())
-    shapes = sorted(leaf.shape for leaf in jax.tree.leaves(state))
-    assert shapes == [()] * 3 + [(1, 4)] * 3  # step and two counts; lambda and two moments

@@ -381,11 +381,6 @@ def test_another_runs_folder_is_refused(whole: dict[str, pathlib.Path]) -> None:
         run(whole['params'], PRETRAIN, identity={'seed': 1})
 
 
-def test_the_callers_variables_are_not_consumed(whole: dict[str, pathlib.Path]) -> None:
-    del whole
-    assert not any(leaf.is_deleted() for leaf in jax.tree.leaves(tiny.variables(MODEL)))
-
-
 def test_a_batch_that_does_not_split_is_refused() -> None:
     mesh = make_mesh(MeshConfig(data=2, fsdp=2, tensor=2))
     message = r'train\.batch_size is 4; .* multiple of 8 \(compute\.accumulate 2 x 4 batch shards\)'

@@ -94,15 +94,3 @@ def test_a_value_above_the_limit_is_refused(tmp_path, short, use_dictionary):
     message = rf'rows\.parquet: row {short} has 1000 bytes, more than data\.max_line_bytes=999 '
     with pytest.raises(ValueError, match=message):
         read_all(Parquet(str(path), max_line_bytes=999), tmp_path)
-
-
-@pytest.mark.parametrize('limit', [0, -1, True, 1.5, '8', None])
-def test_a_limit_is_a_number_of_bytes(limit):
-    with pytest.raises(ValueError, match=r'data\.max_line_bytes is .*; accepted: a whole number'):
-        Parquet('a', max_line_bytes=limit)
-
-
-def test_the_limit_is_no_part_of_the_identity(tmp_path):
-    write_parquet(tmp_path / 'rows.parquet')
-    found = [Parquet(str(tmp_path), max_line_bytes=n).identity() for n in (1 << 20, 2 << 20)]
-    assert found[0] == found[1]

@@ -186,10 +186,6 @@ def test_identity_names_what_the_documents_follow_from():
     assert identity(DataConfig((SOURCE,)))['sources'] == [{**found, 'weight': 1.0}]
 
 
-def test_description_is_in_words():
-    assert SOURCE.describe() == 'synthetic retrieval prompts within 128 bytes'
-
-
 def test_records_are_as_long_as_the_run_trains_unless_a_length_is_given():
     section = {'source': 'retrieval', 'record_length': None}
     assert from_section(section, 512).sources == (Retrieval(512),)

@@ -9,7 +9,7 @@ import pathlib
 import numpy as np
 import pytest
 
-from nope.data import describe, identity, tokenizer_of
+from nope.data import identity, tokenizer_of
 from nope.data.batch import Batch
 from nope.data.tasks import (
     TASKS,
@@ -182,10 +182,6 @@ def test_the_identity_of_files_is_their_content_and_not_their_place(tmp_path: pa
 def test_the_paper_s_sizes_are_the_default() -> None:
     task = DATA.task
     assert identity(TaskData(task)) == identity(TaskData(task, task.paper_sizes))
-
-
-def test_a_data_set_is_said_in_words() -> None:
-    assert describe(DATA) == 'cmc of lengths 2 to 4, words'
 
 
 def test_held_out_examples_are_validation_and_then_the_test() -> None:

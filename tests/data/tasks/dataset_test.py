@@ -15,7 +15,6 @@ import pytest
 from nope.data.tasks import TASKS, Sizes, Task, dataset, named, symbols
 from nope.data.tasks.base import Example
 from nope.data.tasks.dataset import Dataset, assemble, draw, parts
-from nope.data.tasks.scratchpad import FULL
 
 GENERATED = [name for name, task in TASKS.items() if not task.exhaustive]
 SMALL = Sizes(train=600, validation=200, test=200)
@@ -170,12 +169,6 @@ def test_streams_of_tasks_and_of_bins_differ() -> None:
     assert len({task.stream for task in TASKS.values()}) == len(TASKS)
     mc, mc2x = (dataset(TASKS[name], SMALL) for name in ('mc', 'mc2x'))
     assert sources(mc.test).isdisjoint(sources(mc2x.test))
-
-
-def test_a_scratchpad_leaves_order_and_sources() -> None:
-    plain, full = (dataset(named('parity', **c), SMALL) for c in ({}, {'scratchpad': FULL}))
-    assert [e.source for e in plain.train] == [e.source for e in full.train]
-    assert [e.target for e in plain.train] != [e.target for e in full.train]
 
 
 def test_short_strings_recur_in_validation() -> None:

@@ -162,13 +162,3 @@ def test_a_scratchpad_changes_targets_only() -> None:
         assert all(
             f.target.endswith(f'. Thus,  {p.target}') for p, f in zip(plain, full, strict=True)
         )
-
-
-def test_formats_are_the_eight_that_the_paper_compares() -> None:
-    off = {name: [p for p in PARTS if not getattr(style, p)] for name, style in FORMATS.items()}
-    assert off == {
-        'none': list(PARTS),
-        'full': [],
-        'minimal': ['input', 'variables', 'remaining'],
-        **{f'no_{part}': [part] for part in PARTS},
-    }

@@ -141,9 +141,6 @@ def test_tasks_are_told_the_metadata_and_the_tokenizer_of_the_model(
 @pytest.mark.parametrize(
     ('arguments', 'said'),
     [
-        (['--tasks=choices', '--tokenizer=bytes', '--output=.'], '--output=. is there already'),
-        (['--tasks=choices'], 'the model says no tokenizer; name one'),
-        (['--tasks=choices', '--tokenizer=bytes', '--nope'], '--nope is for hf:DIR'),
         (['--tasks=piqa', '--data=.', '--tokenizer=bytes'], 'lacks the data of 1 tasks'),
         (['--tasks=choices', '--metadata={'], '--metadata={ is no JSON'),
     ],

@@ -209,11 +209,6 @@ def test_an_installed_package_has_the_templates() -> None:
     assert files_of_no_code and files_of_no_code == set(package.glob(pattern))
 
 
-def test_a_folder_without_anything_is_refused(tmp_path: pathlib.Path) -> None:
-    with pytest.raises(ValueError, match='holds no figures, no records and no runs'):
-        page.render([tmp_path], tmp_path / 'report.html')
-
-
 def luminance(color: str) -> float:
     parts = [int(color[k : k + 2], 16) / 255 for k in (1, 3, 5)]
     linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]

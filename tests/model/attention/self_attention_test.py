@@ -66,26 +66,6 @@ def projected(params: Variables) -> tuple[np.ndarray, np.ndarray]:
 # lambda
 
 
-def test_a_heads_lambda_changes_that_head_alone() -> None:
-    base, _ = attend(tiny.MODEL, weights(), X_BTD, ONES)
-    for head in range(4):
-        multipliers = ONES.copy()
-        multipliers[head] = 1.7
-        changed, _ = attend(tiny.MODEL, weights(), X_BTD, multipliers)
-        difference = np.abs(changed - base).reshape(B, T, 4, 8).max(axis=(0, 1, 3))
-        assert difference[head] > 1e-3
-        np.testing.assert_array_equal(np.delete(difference, head), 0)
-
-
-@pytest.mark.parametrize('position', [NoPE(), RoPE()], ids=['none', 'rope'])
-def test_lambda_folds_into_the_query_weights(position: Position) -> None:
-    config, params = tiny.model(position=position), weights()
-    folded = {**params, 'query': params['query'] * VARIED[:, None]}
-    with_lam = attend(config, params, X_BTD, VARIED)
-    without = attend(config, folded, X_BTD, ONES)
-    tiny.assert_close(with_lam, without, rtol=1e-6, atol=1e-6)
-
-
 def test_a_softmax_scale_takes_the_place_of_one_over_the_root_of_the_head_dim() -> None:
     """Bit for bit with heads of 4, whose root no product rounds."""
     shape = {'heads': 8, 'head_dim': 4}
@@ -99,21 +79,6 @@ def test_a_softmax_scale_takes_the_place_of_one_over_the_root_of_the_head_dim() 
 
 
 # Heads
-
-
-def test_a_query_group_reads_its_own_key_value_head() -> None:
-    """Grouped-query attention is full attention with every KV head repeated N / K times."""
-    params = weights()
-    repeated = {name: jnp.repeat(params[name], 2, axis=1) for name in ('key', 'value')}
-    grouped = attend(tiny.MODEL, params, X_BTD, ONES)
-    full = attend(tiny.model(kv_heads=4), {**params, **repeated}, X_BTD, ONES)
-    tiny.assert_close(grouped, full, rtol=1e-6, atol=1e-6)
-
-
-def test_entropy_is_that_of_the_attention_weights() -> None:
-    _, entropy_BNT = attend(tiny.MODEL, weights(), X_BTD, VARIED)
-    expected = entropy_of(*projected(weights()), VARIED.astype(np.float64))
-    np.testing.assert_allclose(entropy_BNT, expected, rtol=1e-5, atol=1e-6)
 
 
 # Normed queries and keys

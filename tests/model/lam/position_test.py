@@ -12,7 +12,6 @@ import pytest
 from nope import sharding
 from nope.data import Batch
 from nope.evals import lengths, positions
-from nope.evals.generation import Generator, Options
 from nope.interop import Export, check_export
 from nope.interop.fold import fold
 from nope.model import LayerKind, ModelConfig, apply
@@ -26,7 +25,7 @@ from tests.model.decoding.programs import in_pieces
 from tests.model.decoding.prompt_test import LENGTH, PADDING, TOKENS, assert_alone
 from tests.model.lam import by_hand
 from tests.model.lam.by_keys import ByKeys
-from tests.model.programs import T, loss_and_gradients, run
+from tests.model.programs import T, run
 
 CONFIG = tiny.model(lam=ByKeys())
 MIXED = (LayerKind(RoPE()), LayerKind(NoPE()))
@@ -76,16 +75,6 @@ def test_lambda_counts_from_the_positions_that_are_given() -> None:
         np.testing.assert_allclose(output.hidden[row], hidden_TD, rtol=1e-5, atol=1e-5)
 
 
-def test_packed_documents_are_what_each_is_alone() -> None:
-    variables, tokens = tiny.varied_lam(CONFIG), tiny.tokens(1, T)
-    segments_BT = np.array([[1] * 5 + [2] * (T - 5)], np.int32)
-    positions_BT = np.array([[*range(5), *range(T - 5)]], np.int32)
-    packed = run(CONFIG, variables, tokens, segments=segments_BT, positions=positions_BT)
-    for part in (slice(0, 5), slice(5, T)):
-        hidden_TD, _ = expected(variables, tokens[0, part])
-        np.testing.assert_allclose(packed.hidden[0, part], hidden_TD, rtol=1e-5, atol=1e-5)
-
-
 def test_every_row_may_have_its_own_length_too() -> None:
     """A length for every row, and positions that all rows share."""
     variables, tokens = tiny.varied_lam(CONFIG), tiny.tokens(2, T)
@@ -133,14 +122,6 @@ def test_coefficients_get_the_gradient_of_the_model_written_out() -> None:
         np.testing.assert_allclose(found_LN[layer, head], slope, rtol=1e-4)
 
 
-@pytest.mark.parametrize(('remat', 'unroll'), [('full', 1), ('dots', None)])
-def test_rematerialisation_and_unrolling_change_nothing(remat: str, unroll: int | None) -> None:
-    config = tiny.model(lam=ByKeys(), remat=remat, unroll=unroll)
-    variables, blocks = tiny.varied_lam(CONFIG), tiny.tokens(2, T + 1)
-    found, plain = (loss_and_gradients(c, variables, blocks) for c in (config, CONFIG))
-    tiny.assert_close(found, plain, rtol=1e-5, atol=1e-6)
-
-
 def test_a_split_sequence_has_the_positions_of_the_whole() -> None:
     """Loss and gradients on four parts of a sequence, two of the batch."""
     config = tiny.model(lam=ByKeys(), attention=None)
@@ -168,22 +149,6 @@ def test_a_split_sequence_has_the_positions_of_the_whole() -> None:
 def test_cached_decoding_is_the_full_forward_pass(config: ModelConfig) -> None:
     """In pieces; one row is padded on the left and counts from its first token."""
     assert_alone(config, *in_pieces(config, 4, tiny.varied_lam(config), TOKENS, PADDING, LENGTH))
-
-
-def test_generation_continues_as_the_full_forward_pass_would() -> None:
-    """Greedily, prompts of several lengths in one batch."""
-    variables = tiny.varied_lam(CONFIG)
-    prompts = [tiny.tokens(1, n, seed=n)[0] for n in (9, 15, 1)]
-    made = Generator(CONFIG, variables, tiny.mesh(), batch_tokens=1000).generate(
-        prompts, Options(5)
-    )
-    for prompt, new in zip(prompts, made, strict=True):
-        sequence = np.zeros((1, 20), np.int32)
-        read = np.concatenate([prompt, new])
-        sequence[0, : len(read)] = read
-        output = run(CONFIG, variables, sequence)
-        likeliest_T = np.asarray(output.hidden[0] @ output.head).argmax(-1)
-        np.testing.assert_array_equal(new, likeliest_T[len(prompt) - 1 : len(read) - 1])
 
 
 # Records and folding
