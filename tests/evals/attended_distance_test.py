@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nope import records, sharding
+from nope import records
 from nope.evals import attended_distance, attention_rows
 from nope.evals.attended_distance import CountedSequence
 from nope.positions import Alibi
@@ -22,7 +22,6 @@ PARTS = [
     CountedSequence(RNG.integers(64, size=n).astype(np.int32), first)
     for n, first in ((5, 0), (9, 4), (13, 2), (16, 15), (7, 7))
 ]
-LONG = [CountedSequence(RNG.integers(64, size=n).astype(np.int32), n // 2) for n in (20, 40, 70)]
 
 
 def measured(config: Any, parts: Any = PARTS, **how: Any) -> records.Records:
@@ -70,16 +69,6 @@ def test_a_distance_on_the_edge_of_a_bin_is_in_the_upper_one() -> None:
     )
     assert np.flatnonzero(counts[0, 0]).tolist() == [3, 5] and counts.sum() == 2
     np.testing.assert_allclose(sums, [[0.5 + 0.3]], rtol=1e-6)
-
-
-def test_many_devices_change_no_number() -> None:
-    """Three sequences on four batch shards, heads over two."""
-    mesh = sharding.make_mesh(sharding.MeshConfig(data=4, tensor=2))
-    config = tiny.model()
-    spread = tiny.spread(tiny.varied_lam(config, 1), config, mesh)
-    one, many = measured(config, LONG), attended_distance.run(config, spread, LONG, mesh=mesh)
-    for name in ('share', 'distance'):
-        np.testing.assert_allclose(many[name], one[name], rtol=1e-6)
 
 
 @pytest.mark.parametrize(('parts', 'how', 'said'), [

@@ -87,21 +87,6 @@ def test_a_multiplier_that_is_not_finite_or_not_positive_is_refused(
 # The fit c(i) = 1 + a ln(i / L)
 
 
-@pytest.mark.parametrize(
-    ('a', 'at'),
-    [
-        (0.3010, {1: 1.0, 2: 1.2086373013485434, 4: 1.417274602697087, 8: 1.6259119040456307}),
-        (0.3973, {1: 1.0, 2: 1.2753873748364661, 4: 1.5507747496729325, 8: 1.8261621245093989}),
-    ],
-)
-def test_the_papers_curve_is_recovered(a: float, at: dict[int, float]) -> None:
-    positions = np.array([1, 100, *(2048 * times for times in at)])
-    multipliers = np.array([9.0, 9.0, *at.values()])  # those within L play no part
-    found, r2 = multiplier_grid.fit_log(positions, multipliers, 2048)
-    assert found == pytest.approx(a, rel=1e-12)
-    assert r2 == pytest.approx(1, abs=1e-12)
-
-
 def test_the_fit_is_least_squares() -> None:
     draw = np.random.default_rng(0)
     positions = np.arange(64, 513)

@@ -9,44 +9,13 @@ import pytest
 
 from nope.model import apply
 from nope.model.lam import LogLength
-from nope.positions import DynamicNTK, NoPE, Position, RoPE
+from nope.positions import DynamicNTK, RoPE
 from nope.variables import abstract_variables, fresh_variables, lam_of, with_lam
 from tests import tiny
 from tests.model.lam import by_hand
 from tests.model.programs import T, influence, loss_and_gradients, run
 
 ROPE = RoPE(scaling=DynamicNTK(factor=2.0, train_length=8))
-
-
-@pytest.mark.parametrize('position', [NoPE(), ROPE], ids=['none', 'rope'])
-def test_no_output_depends_on_a_later_token(position: Position) -> None:
-    """The gradient of output t with respect to the embedding of token s is 0 where s > t.
-
-    Every position holds another token, so that a row of the embedding is one position.
-    """
-    config = tiny.model(position=position)
-    variables = tiny.variables(config)
-    direction_D = np.random.default_rng(0).normal(size=config.width).astype(np.float32)
-
-    @jax.jit
-    @jax.jacrev
-    def gradient(embedding_VD: jax.Array) -> jax.Array:
-        params = {**variables['params'], 'embedding': embedding_VD}
-        output = apply(config, {**variables, 'params': params}, jnp.arange(T)[None])
-        return output.hidden[0] @ direction_D
-
-    size_TS = np.abs(gradient(variables['params']['embedding'])[:, :T]).max(axis=-1)
-    np.testing.assert_array_equal(np.triu(size_TS, 1), 0)
-    assert np.all(size_TS[np.tril_indices(T)] > 1e-6)
-
-
-def test_two_layers_without_positions_see_the_order_of_tokens() -> None:
-    """One does not: the output at the last token of a permuted sequence is another one."""
-    tokens = tiny.tokens(2, T)
-    permuted = np.random.default_rng(1).permutation(tokens[:, :-1], axis=1)
-    permuted = np.concatenate([permuted, tokens[:, -1:]], axis=1)
-    hidden = [run(tiny.MODEL, tiny.variables(), t).hidden[:, -1] for t in (tokens, permuted)]
-    assert np.abs(hidden[0] - hidden[1]).max() > 1e-4
 
 
 def test_log_length_is_the_base_model_up_to_the_training_length() -> None:
@@ -67,18 +36,6 @@ def test_the_length_given_is_the_one_that_counts() -> None:
     prefix = run(config, variables, tokens[:, :T], length=2.0 * T).hidden
     np.testing.assert_allclose(prefix, whole, rtol=1e-5, atol=1e-5)
     assert np.abs(run(config, variables, tokens[:, :T]).hidden - whole).max() > 1e-3
-
-
-@pytest.mark.parametrize('position', [NoPE(), ROPE], ids=['none', 'rope'])
-def test_lambda_folds_into_the_query_weights(position: Position) -> None:
-    """Bit for bit with powers of two, which no product rounds."""
-    config = tiny.model(position=position)
-    lam_LN = jnp.asarray([[0.5, 1, 2, 4], [2, 0.25, 1, 2]])
-    variables, tokens = tiny.variables(config), tiny.tokens(2, T)
-    folded = jax.tree.map(lambda leaf: leaf, variables)
-    attention = folded['params']['layers']['attention']
-    attention['query'] = attention['query'] * lam_LN[:, None, :, None]
-    tiny.assert_same(run(config, with_lam(variables, lam_LN), tokens), run(config, folded, tokens))
 
 
 @pytest.mark.parametrize(
@@ -107,29 +64,6 @@ def test_rematerialised_elementwise_parts_need_less_memory() -> None:
 
     array = 4 * 2 * 64 * 512  # bytes of [B, T, F] float32
     assert temporaries('elementwise') < temporaries('none') - 4 * 2 * array
-
-
-def test_the_default_attention_is_the_reference() -> None:
-    default, reference = tiny.model(layers=3, attention=None), tiny.model(layers=3)
-    variables, blocks = tiny.varied_lam(reference), tiny.tokens(2, T + 1)
-    found, expected = (loss_and_gradients(c, variables, blocks) for c in (default, reference))
-    tiny.assert_close(found, expected, rtol=1e-5, atol=1e-6)
-    found, expected = (
-        run(tiny.model(attention=name), tiny.varied_lam(), blocks[:, :-1]).entropy
-        for name in (None, 'reference')
-    )
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
-
-
-def test_entropy_is_at_most_that_of_uniform_attention() -> None:
-    for factor in (0.0, 1.0, 4.0):
-        variables = with_lam(tiny.variables(), jnp.full((2, 4), factor))
-        entropy_LBNT = run(tiny.MODEL, variables, tiny.tokens(2, T)).entropy
-        assert entropy_LBNT.shape == (2, 2, 4, T)
-        bound_T = np.log(np.arange(1, T + 1))
-        assert np.all(entropy_LBNT <= bound_T + 1e-6)
-        if factor == 0:
-            np.testing.assert_allclose(entropy_LBNT - bound_T, 0, atol=1e-6)
 
 
 def test_entropy_costs_the_outputs_nothing() -> None:

@@ -2,66 +2,28 @@
 
 from __future__ import annotations
 
-import functools
-import pathlib
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 from nope import losses
 from nope.data import Batch, TaskData
 from nope.data.tasks import Sizes, named, symbols, training_batches
 from nope.model import apply
-from nope.training.config import Compute, TrainConfig
-from nope.training.optim import OptimizerConfig
 from nope.training.step import batch_loss
-from nope.training.train import Interrupted, train
-from nope.variables import Variables
 from tests import tiny
 
 DATA = TaskData(
     named('cmc', longest=4, symbols=symbols.closed(5)), Sizes(train=40, validation=20, test=20)
 )
 MODEL = tiny.model(layers=1, vocab_size=DATA.load_tokenizer().vocab_size)
-CONFIG = TrainConfig(
-    lengths=(16,),
-    batch_size=4,
-    steps=4,
-    optimizer=OptimizerConfig(learning_rate=1e-2, decay_steps=4),
-)
 
 
 def batches(start: int) -> Any:
     given = {'length': 16, 'batch_size': 4, 'seed': 1, 'start': start}
     return training_batches(DATA, **given)
-
-
-def run(folder: pathlib.Path, stop_after: int | None = None) -> Variables:
-    asked = iter(range(1, 100))
-    return train(
-        MODEL,
-        CONFIG,
-        Compute(checkpoint_every=100),
-        mesh=tiny.mesh(),
-        initial=functools.partial(tiny.variables, MODEL),
-        batches=batches,
-        folder=folder,
-        identity={'seed': 0},
-        title='test',
-        should_stop=lambda: next(asked) == stop_after,
-    )
-
-
-def test_a_stopped_run_on_a_task_goes_on_bitwise(tmp_path: pathlib.Path) -> None:
-    whole = run(tmp_path / 'whole')
-    with pytest.raises(Interrupted, match='stopped at step 2'):
-        run(tmp_path / 'stopped', stop_after=2)
-    resumed = run(tmp_path / 'stopped')
-    for a, b in zip(jax.tree.leaves(whole), jax.tree.leaves(resumed), strict=True):
-        assert np.array_equal(a, b)
 
 
 def test_the_loss_is_that_of_target_tokens_alone() -> None:

@@ -51,9 +51,3 @@ def test_one_seed_is_drawn_without_dots() -> None:
     few = {name: r for name, r in GIVEN.records.items() if name.endswith('/0')}
     drawn = KINDS['attended_distance'].draw(dataclasses.replace(GIVEN, records=few))
     assert not any(axes.lines for axes in drawn.figure.axes) and 'one seed' in drawn.caption
-
-
-def test_a_label_that_stands_twice_is_refused() -> None:
-    twice = [*GIVEN.options['curves'], {'group': 'other', 'label': LABELS[0]}]
-    with pytest.raises(ValueError, match='labels must differ'):
-        KINDS['attended_distance'].required('f', {'curves': twice})

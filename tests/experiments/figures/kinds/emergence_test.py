@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from experiments.figures import KINDS, draw
+from experiments.figures import KINDS
 from experiments.figures.base import FigureOutput
 from experiments.figures.given import FigureInput
 from tests.experiments.figures import synthetic
@@ -46,18 +46,6 @@ def test_steps_are_drawn_in_the_order_of_the_training() -> None:
     turned = {'steps': list(reversed(given.options['steps']))}
     lines = drawn(dataclasses.replace(given, options=turned)).figure.axes[0].lines
     assert lines[0].get_xdata().tolist() == [24, 240, 2400]
-
-
-def test_of_several_seeds_the_first_is_shown_and_all_are_written() -> None:
-    given = synthetic.emergence_input()
-    records = {
-        f'{name}/seed{seed}': synthetic.stating(found, seed=seed, run_id=f'run{seed}')
-        for name, found in given.records.items()
-        for seed in (0, 1)
-    }
-    output = draw('emergence', dataclasses.replace(given, records=records))
-    assert {row['seed'] for row in output.rows} == {'seed0', 'seed1'}
-    assert output.caption.endswith('Shown: seed0 of 2 seeds.')
 
 
 def test_steps_of_two_runs_or_the_same_step_twice_are_refused() -> None:

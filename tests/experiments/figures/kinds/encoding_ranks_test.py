@@ -20,7 +20,6 @@ from tests.experiments.figures.synthetic import (
     encoding_curves,
     encoding_runs,
     exact_match_records,
-    stating,
     with_options,
     with_records,
 )
@@ -218,13 +217,6 @@ def test_tasks_that_were_not_learned_are_told() -> None:
     assert found['all_solve_inside'].headline.startswith('lowest accuracy inside L, RoPE on rsc')
 
 
-def test_examples_beyond_the_limit_are_told_of() -> None:
-    figure = given(ONE)
-    assert 'beyond the limit' not in draw(figure).caption
-    long = stating(figure.records['rsc_4/1'], too_long=3)
-    assert 'count as wrong: 3.' in draw(with_records(figure, **{'rsc_4/1': long})).caption
-
-
 def test_a_task_that_the_paper_does_not_solve_counts_not() -> None:
     """Of cmc its models have 0.9 inside L."""
     figure = given({'rsc': (0.2, 0.4, 0.6, 0.0, 0.8), 'cmc': (0.2, 0.4, 0.6, 0.0, 0.8)}, seeds=2)
@@ -283,21 +275,3 @@ def test_options_that_do_not_fit_are_refused(change: dict[str, str], message: st
     curves = encoding_curves()
     with pytest.raises(ValueError, match=message):
         KINDS['encoding_ranks'].required('f', {'curves': [curves[0] | change, *curves[1:]]})
-
-
-def test_tasks_with_other_curves_or_seeds_are_refused() -> None:
-    figure = given(seeds=2)
-    fewer = dataclasses.replace(figure, options={'curves': encoding_curves()[:-1]})
-    with pytest.raises(ValueError, match="'scan' has the curves"):
-        draw(fewer)
-    gone = {name: r for name, r in figure.records.items() if name != 'rdc_1/1'}
-    with pytest.raises(ValueError, match=r"'ALiBi' on 'rdc' has the seeds \['0'\]"):
-        draw(dataclasses.replace(figure, records=gone))
-
-
-def test_the_caption_has_the_steps_of_every_seed() -> None:
-    figure = given(ONE)
-    one = figure.records['rsc_4/1']
-    earlier = {'rsc_4/1': stating(one, step=7, train_tokens=800)}
-    caption = draw(with_records(figure, **earlier)).caption
-    assert f'trained for 7 to {one.attributes["step"]:,} steps' in caption

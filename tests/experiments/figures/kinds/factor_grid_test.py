@@ -122,16 +122,6 @@ def test_methods_have_grids_and_searches_none(role, label, noun):
         KINDS['factor_grid'].required('f', {**OPTIONS, 'roles': {role: label}})
 
 
-def test_the_caption_says_what_was_chosen_and_on_what():
-    caption = KINDS['factor_grid'].draw(INPUTS['factor_grid']).caption
-    assert 'standard library sources (validation split); no weight is changed' in caption
-    assert 'YaRN: 1, 2, 2, 4, 4, 8, 8 at n / L = 1, 1.5, 2, 3, 4, 6, 8 and 8 for all' in caption
-    assert (
-        'Measured on 512 windows of up to 512 tokens of Python standard library sources (test'
-        in (caption)
-    )
-
-
 def test_a_grid_needs_lengths_beyond_l_and_the_same_seeds():
     runs = synthetic.factor_runs(2)
     del runs['yarn_2_choice/seed1']

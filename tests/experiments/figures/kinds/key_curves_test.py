@@ -51,17 +51,6 @@ def test_a_curve_is_the_mean_over_seeds_in_percent_between_the_extremes():
     assert not drawn(synthetic.key_runs(1)).figure.axes[0].collections
 
 
-def test_the_caption_says_what_each_curve_was_asked():
-    caption = drawn().caption
-    assert 'one key in filler, 100 prompts a seed (NoPE; forget gates; half' in caption
-    assert '4 named keys in filler, 100 prompts a seed (the same, one of four keys)' in caption
-    assert 'L = 128' in caption and 'Mean over 2 seeds' in caption
-    text = {**FOUR, 'alike': True, 'haystack': 'text'}
-    runs = synthetic.key_runs(1) | {'half/seed0': key_records((1.0, 0.5), **text)}
-    caption = drawn(runs).caption
-    assert '4 named keys with four digits in common in held-out text, 100 prompts' in caption
-
-
 @pytest.mark.parametrize(
     ('far', 'four', 'holds'),
     [

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from experiments.figures import KINDS, draw
+from experiments.figures import KINDS
 from experiments.figures.base import FigureOutput
 from experiments.figures.given import FigureInput
 from tests.experiments.figures import synthetic
@@ -64,20 +64,6 @@ def test_a_loss_that_does_not_rise_has_no_onset() -> None:
     output = drawn(synthetic.with_records(synthetic.matched_input(), nope_256=flat))
     assert {row['record']: row['onset_L'] for row in output.rows}['nope_256'] is None
     assert 'points are missing' in output.caption and 'missing' not in drawn().caption
-
-
-def test_several_seeds_are_means_in_the_picture_and_rows_of_their_own() -> None:
-    given = synthetic.matched_input()
-    records = {
-        f'{name}/seed{seed}': dataclasses.replace(
-            found, attributes={**found.attributes, 'seed': seed}
-        )
-        for name, found in given.records.items()
-        for seed in (0, 1)
-    }
-    output = draw('matched_budgets', dataclasses.replace(given, records=records))
-    assert {row['seed'] for row in output.rows} == {'seed0', 'seed1'}
-    assert output.caption.endswith('Shown: means over 2 seeds.')
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from matplotlib.colors import to_rgba
 from experiments.figures import KINDS, FigureInput
 from tests.experiments.figures import synthetic
 from tests.experiments.figures.synthetic import INPUTS
-from tests.experiments.figures.synthetic.keys import REACH_POINTS, key_records, reach_runs
+from tests.experiments.figures.synthetic.keys import key_records, reach_runs
 
 
 def drawn(runs=None, **options):
@@ -57,18 +57,6 @@ def test_the_claim_speaks_of_the_method_as_trained():
     assert list(claim.numbers[0].by_seed) == pytest.approx([10, 20, 30])
     (claim,) = drawn(roles={}).claims
     assert claim.holds is None
-
-
-@pytest.mark.parametrize(
-    ('points', 'message'),
-    [
-        ([REACH_POINTS[0]] * 2, 'labels of points must differ'),
-        ([{'label': 'a', 'loss': 'b'}], "points must give 'keys'"),
-    ],
-)
-def test_what_makes_no_dots_is_refused(points, message):
-    with pytest.raises(ValueError, match=message):
-        drawn(points=points)
 
 
 def test_keys_of_every_panel_must_be_asked_for():

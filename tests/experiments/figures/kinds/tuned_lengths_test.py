@@ -102,9 +102,3 @@ def test_the_tuned_length_must_be_measured():
     )
     with pytest.raises(ValueError, match="'PI_fair_2' was tuned at 5 L, but measured at"):
         KINDS['tuned_lengths'].draw(given)
-
-
-def test_the_caption_says_how_the_models_were_tuned():
-    caption = KINDS['tuned_lengths'].draw(INPUTS['tuned_lengths']).caption
-    assert 'YaRN at 4 L (raw: 1,000 steps): RoPE, 4 layers' in caption
-    assert '(seeds 0, 1 and 2); fine-tuned for 1,000 steps of 8 sequences of 256.' in caption

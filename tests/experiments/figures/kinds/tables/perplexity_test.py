@@ -151,14 +151,6 @@ def test_bytes_are_said_not_to_compare_and_shown_with_two_decimals():
     assert 'cannot be compared' not in KIND.draw(GIVEN).caption
 
 
-def test_the_caption_says_what_is_misprinted_and_what_has_its_own_tokenizer():
-    caption = KIND.draw(GIVEN).caption
-    assert 'prints 30M tokens' in caption and 'tokenizers of their own' in caption
-    assert 'Measured on pg19 and proof_pile (windows of up to 16,384 tokens, 256 apart' in caption
-    plain = draw({'nope@pg19': perplexity_records((3, 4, 5, 6))}, (ROW,)).caption
-    assert '30M' not in plain and 'tokenizers' not in plain
-
-
 def test_options_from_json_draw_the_same():
     again = FigureInput(GIVEN.name, GIVEN.records, json.loads(json.dumps(GIVEN.options)))
     first, second = (KIND.draw(given) for given in (GIVEN, again))

@@ -90,13 +90,6 @@ def test_a_task_that_a_seed_lacks_is_missing():
     assert found(output, 'a', LONGBENCH[1])['runs'] == 2
 
 
-def test_captions_say_the_protocol():
-    caption = KINDS[LONG].draw(INPUTS[LONG]).caption
-    assert 'LongBench (3,200 prompts of up to 1,500 tokens, 5 beams)' in caption
-    assert 'NQA narrativeqa' in caption
-    assert 'zero-shot, without a BOS' in KINDS[COMMON].draw(INPUTS[COMMON]).caption
-
-
 def parity(difference, roles=ROLES, lowest=25.0):
     scores = np.linspace(lowest, lowest + 35, 7)
     runs = {'RoPE': harness_records(scores), 'NoPE': harness_records(scores + difference)}
