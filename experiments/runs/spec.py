@@ -231,14 +231,14 @@ class ChangedSpec(Spec):
     fine_tunes: ClassVar[bool] = False
 
     @property
-    @abc.abstractmethod
     def model(self) -> ModelConfig:
         """The model with the change."""
+        return self.init.model
 
     @property
-    @abc.abstractmethod
     def searched(self) -> bool:
         """True where lambda was searched or is given."""
+        return self.init.searched
 
     def changed(self, variables: Variables) -> Variables:
         """The variables of `init` with the change."""
@@ -306,10 +306,6 @@ class TemperatureSpec(ChangedSpec):
     def model(self) -> ModelConfig:
         return dataclasses.replace(self.init.model, temperature=self.temperature)
 
-    @property
-    def searched(self) -> bool:
-        return self.init.searched
-
     def slug(self) -> str:
         return f'temperature-{self.temperature}-seed{self.seed}-{identifier(self)}'
 
@@ -322,14 +318,6 @@ class SilencedSpec(ChangedSpec):
     """
 
     heads: tuple[tuple[int, int], ...]
-
-    @property
-    def model(self) -> ModelConfig:
-        return self.init.model
-
-    @property
-    def searched(self) -> bool:
-        return self.init.searched
 
     def changed(self, variables: Variables) -> Variables:
         silent_LN = np.zeros((self.model.attention_layers, self.model.heads), bool)
@@ -346,10 +334,6 @@ class MultipliedSpec(ChangedSpec):
     """A model with neutral lambda whose heads have multipliers [layers][heads] of 1/sqrt(H)."""
 
     multipliers: tuple[tuple[float, ...], ...]
-
-    @property
-    def model(self) -> ModelConfig:
-        return self.init.model
 
     @property
     def searched(self) -> bool:
