@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import pathlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -14,6 +14,8 @@ import numpy as np
 from nope.checkpoints import folders
 from nope.model import ModelConfig, counts
 from nope.runtime import hardware, processes, progress
+from nope.training import optim
+from nope.training.config import Compute, TrainConfig
 from nope.training.metrics import MetricsWriter, json_number
 from nope.training.step import Metrics
 from nope.training.tracker import Tracker
@@ -32,34 +34,38 @@ class Reporter:
 
     While step n is fetched the devices compute step n + 1. `metrics.jsonl` has a row for every
     `log_every`-th step, for monitored and scored ones and for the last, wherever a run was stopped
-    in between. All processes check, and the first one writes. skipped: bad steps in a row before
-    the first. tracked: makes a `Tracker` that is given the same rows, in the first process; None
-    for none.
+    in between. All processes check, and the first one writes, to a `Tracker` too where asked for.
+    skipped: bad steps in a row before the first. identity: of the run.
     """
 
     def __init__(
         self,
         folder: pathlib.Path,
         title: str,
+        model: ModelConfig,
+        config: TrainConfig,
+        compute: Compute,
         *,
         start: int,
-        steps: int,
-        batch_size: int,
-        log_every: int,
-        skips: bool,
-        throughput: Throughput,
-        skipped: int = 0,
-        tracked: Callable[[], Tracker] | None = None,
+        skipped: int,
+        identity: Mapping[str, Any],
     ) -> None:
+        optimizer = config.optimizer
         self._folder = folder
-        self._steps, self._batch_size, self._log_every = steps, batch_size, log_every
-        self._skips, self._skipped = skips, skipped
-        self._throughput = throughput
+        self._steps, self._batch_size = config.steps, config.batch_size
+        self._log_every = compute.log_every
+        self._skips, self._skipped = optimizer.on_bad == optim.SKIP, skipped
+        self._throughput = Throughput(
+            model, config.lengths, config.batch_size, frozen=optimizer.freezes
+        )
         first = processes.is_first()
-        self._tracker = tracked() if first and tracked is not None else None
+        self._tracker: Tracker | None = None
+        if first and compute.wandb is not None:
+            how: dict[str, Any] = {'title': title, 'folder': folder, 'config': identity}
+            self._tracker = Tracker(compute.wandb, folder.name, **how)
         self._writer = MetricsWriter(folder, resume_step=start) if first else None
         self._bar = progress.bar(
-            total=steps, initial=start, desc=title, unit='step', disable=not first
+            total=config.steps, initial=start, desc=title, unit='step', disable=not first
         )
         self._pending: tuple[int, Metrics, Metrics] | None = None
         self._scores: Mapping[str, float] = {}

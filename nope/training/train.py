@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import logging
 import pathlib
@@ -23,10 +22,9 @@ from nope.training import guard, optim
 from nope.training.config import Compute, Earlier, TrainConfig, check_mesh
 from nope.training.goodput import Goodput
 from nope.training.profile import Profile
-from nope.training.reporting import Reporter, Throughput, skipped_of
+from nope.training.reporting import Reporter, skipped_of
 from nope.training.state import TrainState, fresh_state
 from nope.training.stepping import Stepping
-from nope.training.tracker import Tracker
 from nope.training.validation import Score, Selection
 from nope.training.watch import Watch
 from nope.variables import Variables
@@ -105,8 +103,11 @@ def train(
             stream = started(batches(start)) if start < config.steps else iter(())
         with (
             goodput,
-            make_reporter(
-                model, config, compute, folder, start, title, identity, skipped_of(data)
+            Reporter(
+                *(folder, title, model, config, compute),
+                start=start,
+                skipped=skipped_of(data),
+                identity=identity,
             ) as reporter,
             Profile(folder / 'profile', start, compute.profile) as profile,
         ):
@@ -193,38 +194,6 @@ def begin(
 def started(stream: Iterator[Batch]) -> Iterator[Batch]:
     """`stream`, whose first batch is there: its threads run."""
     return itertools.chain([next(stream)], stream)
-
-
-def make_reporter(
-    model: ModelConfig,
-    config: TrainConfig,
-    compute: Compute,
-    folder: pathlib.Path,
-    start: int,
-    title: str,
-    identity: Mapping[str, Any],
-    skipped: int,
-) -> Reporter:
-    tracked = None
-    if compute.wandb is not None:
-        tracked = functools.partial(
-            Tracker, compute.wandb, folder.name, title=title, folder=folder, config=identity
-        )
-    throughput = Throughput(
-        model, config.lengths, config.batch_size, frozen=config.optimizer.freezes
-    )
-    return Reporter(
-        folder,
-        title,
-        start=start,
-        steps=config.steps,
-        batch_size=config.batch_size,
-        log_every=compute.log_every,
-        skips=config.optimizer.on_bad == optim.SKIP,
-        skipped=skipped,
-        throughput=throughput,
-        tracked=tracked,
-    )
 
 
 def describe_parameters(variables: Variables, folder: pathlib.Path) -> None:
