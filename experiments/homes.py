@@ -56,14 +56,9 @@ def check_figure(folder: pathlib.Path, settings: Mapping[str, Any]) -> None:
     )
     if not isinstance(found.get(SETTINGS), dict):
         raise ValueError(f'{folder / SPEC} is damaged: {SETTINGS} are no named values; {remedy}')
-    wanted = {key: settings[key] for key in settings}
-    for path in sorted({*wanted, *found[SETTINGS]}):
-        here, there = ({path: side.get(path)} for side in (wanted, found[SETTINGS]))
-        if first_difference(here, there):
-            raise ValueError(
-                f'{folder} holds a figure made from another config: {path} is {here[path]!r:.300} '
-                f'here and {there[path]!r:.300} there; {remedy}'
-            )
+    different = first_difference(settings, found[SETTINGS])
+    if different:
+        raise ValueError(f'{folder} holds a figure made from another config: {different}; {remedy}')
 
 
 def take_figure(folder: pathlib.Path, settings: Mapping[str, Any]) -> None:
