@@ -11,7 +11,6 @@ from experiments.runs.spec import HeadScores, RunSpec, SilencedSpec, Source, add
 from experiments.scope import Scope, warmup_steps
 from nope.model import ModelConfig
 from nope.positions import Learned, NoPE, RoPE, Sinusoidal, Split
-from nope.training.config import TrainConfig
 from nope.training.optim import OptimizerConfig
 from nope.variables import TABLE
 
@@ -58,20 +57,8 @@ def from_entry(
         decay_steps=steps,
         warmup_steps=warmup_steps(section, steps),
     )
-    lengths = scope.training_lengths(section, init.train_length)
-    with section.naming():
-        train = TrainConfig(lengths, section['batch_size'], steps, optimizer)
-    return RunSpec(
-        model=model,
-        data=tasks.later_data(scope, entry, init, train.block),
-        train=train,
-        seed=scope.seed,
-        data_seed=section.at_least('data_seed', 0) + scope.seed,
-        train_length=init.train_length,
-        init=init,
-        typed=tasks.later_typed(scope, entry, init, section),
-        order_from=_order(entry, init, model, find),
-    )
+    order = _order(entry, init, model, find)
+    return tasks.later_run(scope, entry, section, init, model, optimizer, order_from=order)
 
 
 def _order(

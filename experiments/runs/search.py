@@ -16,7 +16,6 @@ from nope.data import TaskData
 from nope.data.tasks import training_extents
 from nope.model import ModelConfig, lam
 from nope.runtime.errors import one_of
-from nope.training.config import TrainConfig
 from nope.training.optim import OptimizerConfig
 
 OBJECTIVES = 'loss', 'entropy'
@@ -59,19 +58,9 @@ def from_entry(
         bound=bound,
         entropy_length=_entropy_length(scope, section, lengths, weights),
     )
-    with section.naming():
-        train = TrainConfig(lengths, section['batch_size'], steps, optimizer)
-    return RunSpec(
-        model=_model(entry, init, lam.Product(trained, law) if on_law else law),
-        data=tasks.later_data(scope, entry, init, train.block),
-        train=train,
-        seed=scope.seed,
-        data_seed=section.at_least('data_seed', 0) + scope.seed,
-        train_length=init.train_length,
-        init=init,
-        typed=tasks.later_typed(scope, entry, init, section),
-        lam_start=_start(section, law, bound, grid),
-    )
+    model = _model(entry, init, lam.Product(trained, law) if on_law else law)
+    start = _start(section, law, bound, grid)
+    return tasks.later_run(scope, entry, section, init, model, optimizer, lam_start=start)
 
 
 def _entropy_length(

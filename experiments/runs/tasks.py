@@ -1,4 +1,4 @@
-"""Data of runs that train on a synthetic task, from the section `task`."""
+"""Data of runs on a synthetic task, from the section `task`, and runs that start from another."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from experiments.config import USERS, Section
-from experiments.runs.spec import RunSpec, Source, Typed
+from experiments.runs.spec import RunSpec, Source
 from experiments.scope import Scope
 from nope.data import RunData, TaskData, load_tokenizer, tasks
 from nope.data.tasks import Sizes, Task, answers, scratchpad, symbols, training_extents
@@ -18,6 +18,8 @@ from nope.model import ModelConfig, lam
 from nope.model.lam import Product
 from nope.model.lam.relative import Relative
 from nope.runtime.errors import describe
+from nope.training.config import TrainConfig
+from nope.training.optim import OptimizerConfig
 
 _SIZES = ('train', 'validation', 'test')
 _CHOSEN = ('longest', 'shortest', 'symbols', 'scratchpad', 'path', *_SIZES)  # by the task, or given
@@ -68,6 +70,35 @@ def later_data(scope: Scope, entry: Section, init: Source, block: int) -> RunDat
             f'({trained.describe()}); give it the same name and symbols'
         )
     return found
+
+
+def later_run(
+    scope: Scope,
+    entry: Section,
+    section: Section,
+    init: Source,
+    model: ModelConfig,
+    optimizer: OptimizerConfig,
+    **own: Any,
+) -> RunSpec:
+    """A run that starts from another one. section: of its lengths and batches. own: fields that not
+    every such run has."""
+    lengths = scope.training_lengths(section, init.train_length)
+    with section.naming():
+        train = TrainConfig(lengths, section['batch_size'], section['steps'], optimizer)
+    task = entry.path('task') if 'task' in entry else init.typed.task
+    typed = dataclasses.replace(init.typed, lengths=scope.lengths_field(section), task=task)
+    return RunSpec(
+        model=model,
+        data=later_data(scope, entry, init, train.block),
+        train=train,
+        seed=scope.seed,
+        data_seed=section.at_least('data_seed', 0) + scope.seed,
+        train_length=init.train_length,
+        init=init,
+        typed=typed,
+        **own,
+    )
 
 
 def trained_weights(init: Source) -> Source:
@@ -147,12 +178,6 @@ def check_extents(spec: RunSpec, data: TaskData) -> None:
             f'{type(law).__name__} is 1: it acts beyond {law.train_length}; take longer ones, or '
             'the law constant'
         )
-
-
-def later_typed(scope: Scope, entry: Section, init: Source, section: Section) -> Typed:
-    """Fields as they were typed of a run that starts from another one. section: of its lengths."""
-    task = entry.path('task') if 'task' in entry else init.typed.task
-    return dataclasses.replace(init.typed, lengths=scope.lengths_field(section), task=task)
 
 
 @contextlib.contextmanager
