@@ -136,6 +136,6 @@ def _make(bench: Bench, spec: Spec, check_alone: Callable[[], None]) -> None:
     processes.from_first(lambda: take_home(folder, identity(spec)))
     processes.from_first(lambda: sweep(folder))
     if isinstance(spec, RunSpec):
-        training.make(bench, spec, folder, check_alone)
+        training.make(bench, spec, folder)
     elif isinstance(spec, EvalSpec):
         measuring.make(bench, spec, folder)

@@ -7,7 +7,7 @@ import logging
 import os
 import pathlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from experiments.bench import Bench
@@ -92,9 +92,8 @@ def check(bench: Bench, spec: RunSpec) -> None:
         check_segments(spec.model, spec.train, spec.typed.pattern, spec.typed.attention)
 
 
-def make(bench: Bench, spec: RunSpec, folder: pathlib.Path, check_alone: Callable) -> None:
-    """Trains the run, or goes on with it. check_alone: raises where another command has taken the
-    folder over."""
+def make(bench: Bench, spec: RunSpec, folder: pathlib.Path) -> None:
+    """Trains the run, or goes on with it."""
     place = bench.compute.checkpoints
     elsewhere = f'{place}/{spec.slug()}/checkpoints' if place else None
     checkpoints = folders.in_full(
@@ -108,7 +107,7 @@ def make(bench: Bench, spec: RunSpec, folder: pathlib.Path, check_alone: Callabl
         processes.from_first(lambda: None)  # the others wait here, where no watch counts
 
         def check() -> None:
-            check_alone()
+            bench.check_alone()
             check_bucket()
 
         def should_stop() -> bool:
