@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Sequence
 
 from experiments import exports
 from experiments.ahead import check_attention
@@ -28,6 +28,7 @@ from nope.runtime.files import BusyError, sweep
 
 LOOK_SECONDS = 1.0  # between looks at what others are at work on, at first
 MOST_SECONDS = 10.0  # between later ones
+WAIT, DONE = -1, -2  # for the number of a piece: none is free now, all are there or given up
 
 log = logging.getLogger(__name__)
 
@@ -59,20 +60,12 @@ def execute(bench: Bench, pieces: Sequence[Spec], failures: Failures | None = No
     pause = 0.0
     while True:
         with contextlib.ExitStack() as held:
-            number, check_alone = _take(bench, pieces, finished, failures, held)
-            if number is None:
+            number = processes.from_first(lambda: _take(bench, pieces, finished, failures, held))
+            if number == DONE:
                 return
-            if number >= 0:
+            if number != WAIT:
                 bench.stop_where_asked('between two pieces')
-                try:
-                    _make(bench, pieces[number], check_alone)
-                except Exception as error:
-                    if failures is None:
-                        raise
-                    failures.add(pieces[number], error)
-                else:
-                    if failures is not None:
-                        failures.remove(pieces[number])
+                _attempt(bench, pieces[number], failures)
                 pause = 0.0
                 continue
         processes.meet('waiting for other commands')  # all stop at the same look, or none
@@ -89,47 +82,56 @@ def _take(
     finished: set[Spec],
     failures: Failures | None,
     held: contextlib.ExitStack,
-) -> tuple[int | None, Callable[[], None]]:
-    """The number of a piece that this command alone may make now, and a function to call now and
-    then while it is made. -1: there is none for the moment; None: all are there or given up.
-
-    finished: those that were there at an earlier look; more are added. The first process decides
-    and holds the folder, until `held` is closed.
+) -> int:
+    """The number of a piece that this command alone may make, until `held` is closed; or WAIT, or
+    DONE. For the first process. finished: those that were there at an earlier look; more are added.
     """
-    checks: list[Callable[[], None]] = []
+    finished |= {spec for spec in pieces if spec not in finished and bench.workspace.finished(spec)}
+    missing = [spec for spec in pieces if spec not in finished]
+    given_up: list[Spec] = []
+    if failures is not None:
+        failures.look(missing)
+        given_up = failures.given_up(missing)
+    if len(given_up) == len(missing):
+        return DONE
+    return next((pieces.index(s) for s in _ready(missing, given_up) if _hold(bench, s, held)), WAIT)
 
-    def decide() -> int | None:
-        waiting = (spec for spec in pieces if spec not in finished)
-        finished.update([spec for spec in waiting if bench.workspace.finished(spec)])
-        missing = [spec for spec in pieces if spec not in finished]
-        given_up: list[Spec] = []
+
+def _ready(missing: Sequence[Spec], given_up: Collection[Spec]) -> list[Spec]:
+    """The missing pieces that can be made now: none of what they need is missing too."""
+    return [s for s in missing if s not in given_up and set(s.needs).isdisjoint(missing)]
+
+
+def _hold(bench: Bench, spec: Spec, held: contextlib.ExitStack) -> bool:
+    """Takes a piece's folder until `held` is closed; False where another command has it, or has
+    made the piece in the meantime."""
+    folder = bench.workspace.folder(spec)
+    try:
+        bench.check_alone = held.enter_context(sole(folder, spec.lock(folder)))
+    except BusyError:
+        return False
+    if bench.workspace.finished(spec):
+        held.close()
+        return False
+    return True
+
+
+def _attempt(bench: Bench, spec: Spec, failures: Failures | None) -> None:
+    """Makes a piece, and notes in `failures` whether that failed."""
+    try:
+        _make(bench, spec)
+    except Exception as error:
+        if failures is None:
+            raise
+        failures.add(spec, error)
+    else:
         if failures is not None:
-            failures.look(missing)
-            given_up = failures.given_up(missing)
-        if len(given_up) == len(missing):
-            return None
-        for number, spec in enumerate(pieces):
-            if spec in finished or spec in given_up or not set(spec.needs).isdisjoint(missing):
-                continue
-            folder = bench.workspace.folder(spec)
-            try:
-                checks.append(held.enter_context(sole(folder, spec.lock(folder))))
-            except BusyError:
-                continue
-            if not bench.workspace.finished(spec):
-                return number
-            held.close()  # made by another one in the meantime
-            checks.clear()
-        return -1
-
-    number = processes.from_first(decide)
-    return number, checks[0] if checks else lambda: None
+            failures.remove(spec)
 
 
-def _make(bench: Bench, spec: Spec, check_alone: Callable[[], None]) -> None:
+def _make(bench: Bench, spec: Spec) -> None:
     folder = bench.workspace.folder(spec)
     log.info('%s', spec.describe())
-    bench.check_alone = check_alone
     if isinstance(spec, ExportSpec):
         exports.make(bench, spec, folder)
         return

@@ -118,7 +118,7 @@ def test_commands_share_the_pieces(
     made: list[tuple[str, int]] = []
     first_round = threading.Barrier(3, timeout=60)
 
-    def make(bench: Bench, spec: Piece, check_alone: Callable[[], None]) -> None:
+    def make(bench: Bench, spec: Piece) -> None:
         if spec in leaves[:3]:
             first_round.wait()  # three commands are at work at the same time
         folder = bench.workspace.folder(spec)

@@ -6,7 +6,6 @@ import errno
 import json
 import os
 import pathlib
-from collections.abc import Callable
 
 import pytest
 
@@ -39,7 +38,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the pieces that were made or tried; `errors` of the fixture's maker are raised."""
     tried: list[str] = []
 
-    def make(bench: Bench, spec: Piece, check_alone: Callable[[], None]) -> None:
+    def make(bench: Bench, spec: Piece) -> None:
         tried.append(spec.name)
         if spec.name in ERRORS:
             raise ERRORS[spec.name]
