@@ -63,8 +63,11 @@ class Entries(Scope):
 
     # Runs
 
-    def run(self, name: str, asked_by: str) -> Source:
-        """The run of that name. asked_by: the field that names it."""
+    def run(self, name: str, asked_by: str, further: int = 0) -> Source:
+        if further:
+            seeds = tuple(self._config['seeds'])
+            seed = seeds[(seeds.index(self.seed) + further) % len(seeds)]
+            return Entries(self._config, seed, self.ledger).run(name, asked_by)
         if name in self._following:
             raise ValueError(
                 f'{asked_by} is {name!r}: the runs start from each other in a circle, '
@@ -93,10 +96,10 @@ class Entries(Scope):
             return pretraining.from_entry(self, entry)
         if later == ['search']:
             entry.only(search.FIELDS, 'a search')
-            return search.from_entry(self, entry, self._init(entry, init), self.grid)
+            return search.from_entry(self, entry, self._init(entry, init))
         if later == ['finetune']:
             entry.only(finetuning.FIELDS, 'fine-tuning')
-            return finetuning.from_entry(self, entry, self._init(entry, init), self.head_scores)
+            return finetuning.from_entry(self, entry, self._init(entry, init))
         if 'lam' in entry:
             entry.only(laws.FIELDS, 'a law of lambda')
             return laws.from_entry(entry, self._init(entry, init))
@@ -126,14 +129,6 @@ class Entries(Scope):
         own = {name: entry[name] for name in fields if name in entry}
         return imports.from_entry(self, Section(entry.name, own, self.ledger))
 
-    def _run_of_seed(self, name: str, asked_by: str, further: int) -> Source:
-        """The run of that name, of the seed so many places further in the config's, around."""
-        if not further:
-            return self.run(name, asked_by)
-        seeds = tuple(self._config['seeds'])
-        seed = seeds[(seeds.index(self.seed) + further) % len(seeds)]
-        return Entries(self._config, seed, self.ledger).run(name, asked_by)
-
     # Evaluations
 
     def evaluation(self, name: str) -> EvalSpec:
@@ -152,14 +147,12 @@ class Entries(Scope):
             raise entry.error('run', f'{kind} measures models that were trained on {what}')
         if not (run.model.causal or KINDS[kind].of_encoders):
             raise entry.error('run', f'{kind} measures decoders, and the model has causal=False')
-        return KINDS[kind].from_entry(EvalEntry(entry, run, self, self.grid, self._run_of_seed))
+        return KINDS[kind].from_entry(EvalEntry(entry, run, self))
 
     def grid(self, name: str, field: str) -> MultiplierChoice:
-        """The evaluation that chooses a uniform multiplier, which `field` names."""
         return self._named(MultiplierChoice, 'multiplier_grid', name, field)  # type: ignore[type-abstract]
 
     def head_scores(self, name: str, field: str) -> HeadScores:
-        """The evaluation that scores heads, which `field` names."""
         return self._named(HeadScores, 'attention_shape', name, field)  # type: ignore[type-abstract]
 
     def _named(self, wanted: type[T], kind: str, name: str, field: str) -> T:

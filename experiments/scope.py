@@ -11,6 +11,7 @@ from typing import Any
 from experiments.config import Ledger, Section, is_number
 from experiments.models import MODEL_DEFAULTS, model_config
 from experiments.runs.directories import Imported
+from experiments.runs.spec import HeadScores, MultiplierChoice, Source
 from nope import data
 from nope.data import DataConfig, RunData, TaskData
 from nope.model import LayerKind, ModelConfig, lam, mixers
@@ -70,6 +71,21 @@ class Scope:
     def group(self, name: str) -> Mapping[str, Any]:
         """A table of the config, by name: `corpora`, say."""
         return self._config.get(name, {})
+
+    # Runs and evaluations that an entry names, which `Entries` has
+
+    def run(self, name: str, asked_by: str, further: int = 0) -> Source:
+        """The run of that name, of the seed so many places further in the config's, around.
+        asked_by: the field that names it."""
+        raise ValueError('there is one model')
+
+    def grid(self, name: str, field: str) -> MultiplierChoice:
+        """The evaluation that chooses a uniform multiplier, which `field` names."""
+        raise ValueError('there is one model')
+
+    def head_scores(self, name: str, field: str) -> HeadScores:
+        """The evaluation that scores heads, which `field` names."""
+        raise ValueError('there is one model')
 
     # Lengths
 

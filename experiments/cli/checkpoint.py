@@ -125,11 +125,7 @@ def _spec(
     ledger = Ledger()
     scope = Scope({'runs': {}, 'model': {}, 'corpora': corpora}, 0, ledger)
     asked = Section(where, entry, ledger).only(kind.fields)
-    return kind.from_entry(EvalEntry(asked, run, scope, _no_other, _no_other))
-
-
-def _no_other(*_: Any) -> Any:
-    raise ValueError('there is one model')
+    return kind.from_entry(EvalEntry(asked, run, scope))
 
 
 @contextlib.contextmanager

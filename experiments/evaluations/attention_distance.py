@@ -181,7 +181,7 @@ def _other(asked: EvalEntry) -> Source:
     entry = asked.entry
     name, field = entry.get('other', ''), entry.path('other')
     further = entry.at_least('seeds_further', 0) if 'seeds_further' in entry else 0
-    other = asked.find_run(name, field, further)
+    other = asked.scope.run(name, field, further)
     if other.model.attention_layers != asked.run.model.attention_layers:
         raise entry.error(
             'other',

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from experiments.config import Section
@@ -31,17 +31,11 @@ Multiplier = float | MultiplierChoice | None
 
 @dataclasses.dataclass(frozen=True)
 class EvalEntry:
-    """An entry of `evals`, and what it may ask for.
-
-    find: the evaluation that chooses a multiplier, by its name and its field. find_run: another run
-    by name and field, so many places further in the config's seeds.
-    """
+    """An entry of `evals`, and what it may ask for."""
 
     entry: Section
     run: Source
     scope: Scope
-    find: Callable[[str, str], MultiplierChoice]
-    find_run: Callable[[str, str, int], Source]
 
     @property
     def where(self) -> str:
@@ -96,7 +90,7 @@ class EvalEntry:
         entry = self.entry
         if entry.get('multiplier_from'):
             self.check_no_law('multiplier_from')
-            return self.find(entry['multiplier_from'], entry.path('multiplier_from'))
+            return self.scope.grid(entry['multiplier_from'], entry.path('multiplier_from'))
         if entry.get('multiplier') is not None:
             self.check_no_law('multiplier')
         return entry.finite('multiplier', positive=True) if 'multiplier' in entry else None

@@ -154,7 +154,7 @@ def _evaluator(asked: EvalEntry, length: int) -> Source | None:
     name = asked.entry.named('evaluator', 'a run')
     if name is None:
         return None
-    found = asked.find_run(name, asked.entry.path('evaluator'), 0)
+    found = asked.scope.run(name, asked.entry.path('evaluator'))
     if isinstance(found.data, TaskData):
         raise asked.entry.error('evaluator', 'it was trained on a task, and not on text')
     if found.data.tokenizer == asked.run.data.tokenizer:

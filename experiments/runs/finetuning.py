@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from experiments.config import Section
 from experiments.models import position_for, with_position
 from experiments.runs import tasks
@@ -20,11 +18,9 @@ FIELDS = ('init', 'nope', 'own_tokenizer', 'model', 'data', 'task', 'finetune', 
 _ALIKE = (NoPE, RoPE, Sinusoidal, Learned)
 
 
-def from_entry(
-    scope: Scope, entry: Section, init: Source, find: Callable[[str, str], HeadScores]
-) -> RunSpec:
+def from_entry(scope: Scope, entry: Section, init: Source) -> RunSpec:
     """A run that trains all parameters on, or the learned positions alone, for another length and
-    perhaps another position encoding. find: finds the evaluation that `heads_from` names."""
+    perhaps another position encoding."""
     if isinstance(init, SilencedSpec):
         raise entry.error('init', 'its heads are silenced; name the run that it starts from')
     model = init.model
@@ -57,13 +53,11 @@ def from_entry(
         decay_steps=steps,
         warmup_steps=warmup_steps(section, steps),
     )
-    order = _order(entry, init, model, find)
+    order = _order(scope, entry, init, model)
     return tasks.later_run(scope, entry, section, init, model, optimizer, order_from=order)
 
 
-def _order(
-    entry: Section, init: Source, model: ModelConfig, find: Callable[[str, str], HeadScores]
-) -> HeadScores | None:
+def _order(scope: Scope, entry: Section, init: Source, model: ModelConfig) -> HeadScores | None:
     """The scores that order the heads of every layer, the most local ones first, before a split
     makes these local. None leaves the order. ValueError where no split would tell them apart, or
     something already does."""
@@ -86,7 +80,7 @@ def _order(
             f'the heads of {entry.path("init")} have a lambda or a position encoding of their own: '
             'they cannot be put in another order',
         )
-    found = find(name, entry.path('heads_from'))
+    found = scope.head_scores(name, entry.path('heads_from'))
     if found.run != init:
         raise entry.error('heads_from', f'it measures another run than {entry.path("init")}')
     return found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
 
 from experiments.config import Section, is_number
 from experiments.models import coefficient, same_scaled_heads
@@ -22,11 +21,9 @@ OBJECTIVES = 'loss', 'entropy'
 FIELDS = ('init', 'nope', 'own_tokenizer', 'model', 'data', 'task', 'search')
 
 
-def from_entry(
-    scope: Scope, entry: Section, init: Source, grid: Callable[[str, str], MultiplierChoice]
-) -> RunSpec:
+def from_entry(scope: Scope, entry: Section, init: Source) -> RunSpec:
     """A run that trains lambda alone. On a model that was trained under a law it trains a second
-    law, which multiplies that law. grid: finds the evaluation that `start_from` names."""
+    law, which multiplies that law."""
     trained = trained_with(entry, init)
     section = scope.section('search', entry)
     lengths = scope.training_lengths(section, init.train_length)
@@ -59,7 +56,7 @@ def from_entry(
         entropy_length=_entropy_length(scope, section, lengths, weights),
     )
     model = _model(entry, init, lam.Product(trained, law) if on_law else law)
-    start = _start(section, law, bound, grid)
+    start = _start(scope, section, law, bound)
     return tasks.later_run(scope, entry, section, init, model, optimizer, lam_start=start)
 
 
@@ -139,10 +136,7 @@ def _bound(section: Section, law: lam.Law, trained: lam.Law | None) -> float | N
 
 
 def _start(
-    section: Section,
-    law: lam.Law,
-    bound: float | None,
-    grid: Callable[[str, str], MultiplierChoice],
+    scope: Scope, section: Section, law: lam.Law, bound: float | None
 ) -> lam.Coefficient | MultiplierChoice:
     """`start`, unless `start_from` names a grid, whose best multiplier then takes its place.
     ValueError where the search would begin outside of its own constraint."""
@@ -153,7 +147,7 @@ def _start(
                 'start_from',
                 f'lambda of the law {type(law).__name__} cannot start from a uniform multiplier',
             )
-        choice = grid(grid_name, section.path('start_from'))
+        choice = scope.grid(grid_name, section.path('start_from'))
         if bound is not None and choice.highest < bound:
             raise section.error(
                 'bound',
