@@ -9,22 +9,28 @@ that need it (`experiments.failures`).
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import logging
+import pathlib
 import time
 from collections.abc import Collection, Sequence
+from typing import Any
 
 from experiments import exports
 from experiments.ahead import check_attention
 from experiments.bench import Bench
-from experiments.evaluations import EvalSpec, measuring
+from experiments.evaluations import EvalSpec
 from experiments.exports import ExportSpec
 from experiments.failures import Failures
 from experiments.homes import take_home
 from experiments.runs import RunSpec, training
 from experiments.specs import Spec, identity
+from nope import records
 from nope.checkpoints.lease import sole
-from nope.runtime import processes
+from nope.records import Records
+from nope.runtime import memory, processes
 from nope.runtime.files import BusyError, sweep
+from nope.training.goodput import Goodput
 
 LOOK_SECONDS = 1.0  # between looks at what others are at work on, at first
 MOST_SECONDS = 10.0  # between later ones
@@ -42,7 +48,8 @@ def check(bench: Bench, pieces: Sequence[Spec]) -> None:
             if isinstance(spec, RunSpec):
                 training.check(bench, spec)
             elif isinstance(spec, EvalSpec):
-                measuring.check(bench, spec)
+                _ = bench.mesh  # refused where the devices make no such mesh
+                spec.check(bench)
             if isinstance(spec, RunSpec | EvalSpec):
                 check_attention(spec, bench.compute, bench.batch_tokens)
 
@@ -140,4 +147,24 @@ def _make(bench: Bench, spec: Spec) -> None:
     if isinstance(spec, RunSpec):
         training.make(bench, spec, folder)
     elif isinstance(spec, EvalSpec):
-        measuring.make(bench, spec, folder)
+        _measure(bench, spec, folder)
+
+
+def _measure(bench: Bench, spec: EvalSpec, folder: pathlib.Path) -> None:
+    """Leaves the records of an evaluation in the folder."""
+    goodput = Goodput(folder)
+    with goodput.time('evaluation'):
+        found, more = spec.measure(bench, folder)
+    goodput.write()
+    memory.give_back()
+    read = {'text_tokens': bench.text_tokens(spec.run)}
+    described = _with(found, **{**spec.known, **read, **found.attributes, **more})
+    what, how = spec.measured_on(described)
+    measured_on = {'what': what, 'how': how, 'own_text': spec.own_text}
+    whole = _with(described, measured_on=measured_on)
+    bench.check_alone()
+    processes.from_first(lambda: records.save(whole, folder))
+
+
+def _with(found: Records, **attributes: Any) -> Records:
+    return dataclasses.replace(found, attributes={**found.attributes, **attributes})

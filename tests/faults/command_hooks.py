@@ -15,8 +15,7 @@ import pathlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from experiments import bench, draw
-from experiments.evaluations import measuring
+from experiments import bench, draw, execute
 from experiments.runs import training
 from nope.checkpoints import lease, manager
 from nope.data import prepare
@@ -100,11 +99,11 @@ def _watch_training(at: Range) -> None:
 
 def _watch_measuring(at: Range) -> None:
     work = _Work()
-    make, bar = measuring.make, bench.Bench.bar
+    measure, bar = execute._measure, bench.Bench.bar
 
-    def made(bench: Any, spec: Any, folder: pathlib.Path) -> None:
+    def measured(bench: Any, spec: Any, folder: pathlib.Path) -> None:
         work.name = str(at.name(folder))
-        make(bench, spec, folder)
+        measure(bench, spec, folder)
 
     def counted(*args: Any, **kwargs: Any) -> Any:
         watched = bar(*args, **kwargs)
@@ -117,5 +116,5 @@ def _watch_measuring(at: Range) -> None:
 
         return items
 
-    measuring.make = made
+    execute._measure = measured
     bench.Bench.bar = counted  # type: ignore[method-assign]
