@@ -15,13 +15,11 @@ from experiments.runs import (
     HeadScores,
     MultiplierChoice,
     Source,
+    changes,
     finetuning,
     imports,
-    laws,
     pretraining,
     search,
-    silenced,
-    temperatures,
 )
 from experiments.runs.directories import is_import
 from experiments.scope import Scope
@@ -29,13 +27,10 @@ from nope.data import TaskData
 
 log = logging.getLogger(__name__)
 T = TypeVar('T')
-RUN_FIELDS = tuple(
-    dict.fromkeys(
-        field
-        for kind in (pretraining, search, finetuning, imports, laws, temperatures, silenced)
-        for field in kind.FIELDS
-    )
-)
+RUN_FIELDS = {
+    *(*pretraining.FIELDS, *search.FIELDS, *finetuning.FIELDS, *imports.FIELDS),
+    *(*changes.LAW_FIELDS, *changes.TEMPERATURE_FIELDS, *changes.SILENCED_FIELDS),
+}
 LATER = ('search', 'finetune')  # what a run may do with the one it starts from
 
 
@@ -101,14 +96,14 @@ class Entries(Scope):
             entry.only(finetuning.FIELDS, 'fine-tuning')
             return finetuning.from_entry(self, entry, self._init(entry, init))
         if 'lam' in entry:
-            entry.only(laws.FIELDS, 'a law of lambda')
-            return laws.from_entry(entry, self._init(entry, init))
+            entry.only(changes.LAW_FIELDS, 'a law of lambda')
+            return changes.law(entry, self._init(entry, init))
         if 'without' in entry:
-            entry.only(silenced.FIELDS, 'a model with heads silenced')
-            return silenced.from_entry(entry, self._init(entry, init))
+            entry.only(changes.SILENCED_FIELDS, 'a model with heads silenced')
+            return changes.silenced(entry, self._init(entry, init))
         if 'model' in entry and init in self.names('runs'):
-            entry.only(temperatures.FIELDS, 'another temperature')
-            return temperatures.from_entry(entry, self._init(entry, init))
+            entry.only(changes.TEMPERATURE_FIELDS, 'another temperature')
+            return changes.temperature(entry, self._init(entry, init))
         if init in self.names('runs'):
             rule = 'a run that starts from it takes one of search, finetune, lam, model, without'
             raise entry.error('init', rule)

@@ -1,7 +1,7 @@
 """Runs: pre-training, searches of lambda, fine-tuning, imported models, laws of lambda, other
 temperatures, silenced heads.
 
-`spec` says what a run is; a file for each kind makes it from an entry of a config's `runs`.
+`spec` says what a run is; the other files make it from an entry of a config's `runs`.
 """
 
 from experiments.runs.spec import (

@@ -1,5 +1,4 @@
-"""Laws of lambda with given coefficients, from an entry of `runs`: fixed on a trained model, or in
-place while a model is pre-trained."""
+"""Laws of lambda with given coefficients, from an entry of `runs`, and those of trained models."""
 
 from __future__ import annotations
 
@@ -13,24 +12,12 @@ from nope.data import RunData, TaskData
 from nope.data.tasks import training_extents
 from nope.model import lam
 
-FIELDS = ('init', 'nope', 'own_tokenizer', 'lam')
-
 
 class LawChoice(NamedTuple):
     """A law and the coefficient of every head."""
 
     law: lam.Law
     coefficient: lam.Coefficient
-
-
-def from_entry(entry: Section, init: Source) -> LawSpec:
-    """The model that the entry starts from under a law; nothing is trained. ValueError where its
-    lambda was set already."""
-    section = entry.below('lam').only(('law', 'coefficient'))
-    weights = tasks.trained_weights(init)
-    law = read(section, weights.data, weights.typed.task, init.train_length, init.model.head_dim)
-    check_replaceable(entry, init)
-    return LawSpec(init, *law)
 
 
 def in_training(
