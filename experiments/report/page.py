@@ -19,13 +19,12 @@ from experiments.report import (
     chart,
     claims,
     heads,
+    missing,
     pictures,
     provenance,
     ranges,
     retrieval,
-    stale,
     training,
-    unmade,
     workfolder,
 )
 from experiments.report.heads import HeadGrid
@@ -97,7 +96,7 @@ def _view(folders: Sequence[WorkFolder], out: pathlib.Path, share: float) -> dic
     view['problems'] = [
         (side, problem)
         for side, f in view['folders']
-        for problem in sorted({*f.problems, *stale.find(f), *unmade.find(f)})
+        for problem in sorted({*f.problems, *missing.of_figures(f), *missing.of_plans(f)})
     ]
     return view
 

@@ -11,7 +11,7 @@ import pytest
 from configs.first_paper import fig4
 from experiments import figure_configs
 from experiments.build import build
-from experiments.report import provenance, stale, workfolder
+from experiments.report import missing, provenance, workfolder
 from nope.runtime import files
 from tests.experiments.figures import synthetic
 from tests.experiments.report import work
@@ -136,7 +136,7 @@ def root(made: pathlib.Path, tmp_path: pathlib.Path) -> pathlib.Path:
 
 
 def kinds(root: pathlib.Path) -> list[tuple[str, str]]:
-    return [(p.kind, p.what) for p in stale.find(workfolder.read(root))]
+    return [(p.kind, p.what) for p in missing.of_figures(workfolder.read(root))]
 
 
 def test_a_figure_drawn_after_its_records_is_in_order(root: pathlib.Path) -> None:

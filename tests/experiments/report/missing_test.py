@@ -10,7 +10,7 @@ import pytest
 
 from experiments import pieces
 from experiments.pieces import Piece
-from experiments.report import page, unmade, workfolder
+from experiments.report import missing, page, workfolder
 from experiments.report.problems import Problem
 from nope.runtime import files
 from tests.experiments.report import work
@@ -57,7 +57,7 @@ def root(made: pathlib.Path, tmp_path: pathlib.Path) -> pathlib.Path:
 
 
 def found(root: pathlib.Path) -> list[Problem]:
-    return unmade.find(workfolder.read(root))
+    return missing.of_plans(workfolder.read(root))
 
 
 def test_failures_say_why_and_where_and_what_is_not_there_for_what(root: pathlib.Path) -> None:
@@ -109,8 +109,8 @@ def test_a_piece_of_several_figures_has_one_row(root: pathlib.Path) -> None:
 def test_rows_are_limited(root: pathlib.Path) -> None:
     pieces.write(root, 'fig1', [piece(f'of_{n}', 'measure') for n in range(20_000)])
     rows = found(root)
-    assert len(rows) == 2 + unmade.MOST
-    what = f'{20_000 - unmade.MOST} more pieces; `nope status` names all'
+    assert len(rows) == 2 + missing.MOST
+    what = f'{20_000 - missing.MOST} more pieces; `nope status` names all'
     assert rows[-1] == Problem('left out', 'plans', what)
     assert len(page.render([root], root / 'report.html')) < page.LIMIT
 

@@ -1,23 +1,51 @@
-"""Pieces of the figures' plans that failed or are not there, and figures that are not drawn."""
+"""Missing and stale parts of a work folder: records, pieces of plans, drawings."""
 
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from experiments import pieces
 from experiments.pieces import Piece
 from experiments.report.problems import Problem, noted
-from experiments.report.workfolder import WorkFolder
+from experiments.report.workfolder import FigureFolder, WorkFolder, relative
 
 MOST = 100  # rows of pieces on a page
 LONGEST = 500  # characters of a reason
 FEW = 3  # of the records that a piece is for
 
 
-def find(folder: WorkFolder) -> list[Problem]:
-    """Problems of all figures that commands worked on. Pieces that were begun and did not fail are
-    left to the sections that call them unfinished."""
+def of_figures(folder: WorkFolder) -> list[Problem]:
+    """Figures that do not fit their records, which are gone or newer. What was found as the folder
+    was read is in its own `problems`."""
+    readable = {relative(r.folder, folder.root): r.folder for r in folder.recordings}
+    return [p for figure in folder.figures for p in _of_figure(folder, figure, readable)]
+
+
+def _of_figure(
+    folder: WorkFolder, figure: FigureFolder, readable: Mapping[str, pathlib.Path]
+) -> list[Problem]:
+    where = relative(figure.folder, folder.root)
+    problems = []
+    summary = figure.folder / 'summary.json'  # the last file of a drawing
+    drawn = summary.stat().st_mtime_ns if summary.exists() else None
+    if drawn is None:
+        problems.append(Problem('missing', f'{where}/summary.json', 'not there: no claims'))
+    for name, path in figure.records.items():
+        if path not in readable:
+            gone = not (folder.root / path).exists()
+            state = 'gone' if gone else 'not readable here'
+            what = f'its records of {name!r} ({path}) are {state}'
+            problems.append(Problem('missing' if gone else 'damaged', where, what))
+        elif drawn and (readable[path] / 'records.json').stat().st_mtime_ns > drawn:
+            what = f'its records of {name!r} ({path}) are newer than the figure'
+            problems.append(Problem('stale', where, what))
+    return problems
+
+
+def of_plans(folder: WorkFolder) -> list[Problem]:
+    """Pieces of plans that failed or are not there, and figures that are not drawn. Those that were
+    begun and did not fail are left to the sections that call them unfinished."""
     problems: list[Problem] = []
     users: dict[Problem, list[str]] = {}
     for name in pieces.names(folder.root):
