@@ -33,23 +33,35 @@ import argparse
 import contextlib
 import dataclasses
 import json
+import pathlib
+import re
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import jax
 import numpy as np
 
 from experiments.cli import flags, models
-from experiments.cli.prompts import FIELD, Prompt, read
 from nope.checkpoints.errors import CheckpointError
 from nope.data import Continuation, Tokenizer, encode_with_bos, spells_special, split_stops
 from nope.data.prefix import describe_prefix
 from nope.evals.generation import Generator, Options
-from nope.runtime.files import write_text
+from nope.runtime.files import parse_json, read_utf8, write_text
 from nope.sharding import MeshConfig, make_mesh
 
 EARLY_STOPPING: dict[str, bool | str] = {'false': False, 'true': True, 'never': 'never'}
+FIELD = 'prompt'
+OBJECTS = ('.jsonl', '.ndjson', '.json')
+OBJECT = f'accepted is an object like {{"{FIELD}": "Once"}}'
+
+
+class Prompt(NamedTuple):
+    """where: what it is called in errors."""
+
+    where: str
+    text: str
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -103,11 +115,54 @@ def _how(options: argparse.Namespace) -> Options:
     )
 
 
+def read_prompts(given: Sequence[str] | None, file: pathlib.Path | None) -> list[Prompt]:
+    """The prompts of the command line, or else of the file. FileNotFoundError where there is no
+    such file; ValueError naming the line that holds no prompt, or the file where none does."""
+    if given or file is None:
+        numbered = enumerate(given or (), 1)
+        return [_checked(Prompt(f'--prompt {number}', text)) for number, text in numbered]
+    if file.is_dir():
+        raise ValueError(f'--prompts={file} is a folder; it takes a file')
+    if not file.is_file():
+        raise FileNotFoundError(f'--prompts={file}: there is no such file')
+    try:
+        lines = re.split(r'\r\n?|\n', read_utf8(file).decode())
+    except UnicodeDecodeError as error:
+        raise ValueError(f'--prompts={file}: not text in UTF-8 or UTF-16 ({error})') from error
+    prompts = []
+    for number, line in enumerate(lines, 1):
+        where = f'{file}, line {number}'
+        if not line.strip():
+            continue
+        if file.suffix.lower() in OBJECTS:
+            try:
+                row = parse_json(line)
+            except ValueError as error:
+                raise ValueError(f'{where}: not a line of JSON ({error}); {OBJECT}') from error
+            if not isinstance(row, dict) or not isinstance(row.get(FIELD), str):
+                raise ValueError(f'{where}: there is no text {FIELD!r} in it; {OBJECT}')
+            if unknown := sorted(row.keys() - {FIELD}):
+                raise ValueError(f'{where}: the field {unknown[0]!r} is not known; {OBJECT}')
+            line = row[FIELD]
+        prompts.append(_checked(Prompt(where, line)))
+    if not prompts:
+        raise ValueError(f'--prompts={file}: there is no prompt in it')
+    return prompts
+
+
+def _checked(prompt: Prompt) -> Prompt:
+    try:
+        prompt.text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f'{prompt.where}: the prompt is no text ({error})') from error
+    return prompt
+
+
 COMPILING = '/jax/core/compile/'  # begins the names of the events of JAX's compiler
 
 
 def _run(options: argparse.Namespace, how: Options) -> None:
-    prompts = read(options.prompt, options.prompts)
+    prompts = read_prompts(options.prompt, options.prompts)
     mesh = make_mesh(MeshConfig(fsdp=jax.device_count()))
     found = models.open_model(options, mesh)
     tokenizer = models.tokenizer_of(found, options.tokenizer)

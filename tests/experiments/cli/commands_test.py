@@ -95,7 +95,7 @@ def test_extend_refuses_what_is_no_checkpoint(
 
 
 def test_the_folder_of_commands_has_no_other_modules() -> None:
-    shared = {'__init__', 'checkpoint', 'corpus', 'declared', 'flags', 'models', 'prompts'}
+    shared = {'__init__', 'checkpoint', 'corpus', 'declared', 'flags', 'models'}
     found = {path.stem for path in pathlib.Path(cli.__file__).parent.glob('*.py')} - shared
     named = {module.rpartition('.')[2] for module, _ in cli.COMMANDS.values() if '.cli.' in module}
     assert found == named

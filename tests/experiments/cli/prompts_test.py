@@ -6,7 +6,7 @@ import pathlib
 
 import pytest
 
-from experiments.cli import prompts
+from experiments.cli.generate import read_prompts
 
 
 def test_a_file_holds_objects_or_lines_as_its_suffix_says(tmp_path: pathlib.Path) -> None:
@@ -16,12 +16,12 @@ def test_a_file_holds_objects_or_lines_as_its_suffix_says(tmp_path: pathlib.Path
         ('a.txt', [line for line in text.split('\n') if line]),
     ):
         (tmp_path / name).write_text(text)
-        found = prompts.read(None, tmp_path / name)
+        found = read_prompts(None, tmp_path / name)
         assert [prompt.text for prompt in found] == expected
         assert [prompt.where for prompt in found] == [
             f'{tmp_path / name}, line {n}' for n in (1, 3)
         ]
-    assert [prompt.text for prompt in prompts.read(['b', ' a '], None)] == ['b', ' a ']
+    assert [prompt.text for prompt in read_prompts(['b', ' a '], None)] == ['b', ' a ']
 
 
 @pytest.mark.parametrize('encoding', ['utf-8-sig', 'utf-16'])
@@ -33,7 +33,7 @@ def test_a_file_with_a_byte_order_mark_holds_the_same_prompts(
     encoding: str, name: str, content: str, tmp_path: pathlib.Path
 ) -> None:
     (tmp_path / name).write_bytes(content.encode(encoding))
-    assert [prompt.text for prompt in prompts.read(None, tmp_path / name)] == ['one é', 'two']
+    assert [prompt.text for prompt in read_prompts(None, tmp_path / name)] == ['one é', 'two']
 
 
 @pytest.mark.parametrize(
@@ -52,11 +52,11 @@ def test_a_file_with_a_byte_order_mark_holds_the_same_prompts(
 def test_lines_without_a_prompt_are_named(line: bytes, said: str, tmp_path: pathlib.Path) -> None:
     (tmp_path / 'a.jsonl').write_bytes(b'{"prompt": "a"}\n' + line)
     with pytest.raises(ValueError) as error:
-        prompts.read(None, tmp_path / 'a.jsonl')
+        read_prompts(None, tmp_path / 'a.jsonl')
     assert said in str(error.value)
 
 
 def test_a_file_without_prompts_is_refused(tmp_path: pathlib.Path) -> None:
     (tmp_path / 'a.txt').write_text('\n \n')
     with pytest.raises(ValueError, match=r'a\.txt: there is no prompt in it'):
-        prompts.read(None, tmp_path / 'a.txt')
+        read_prompts(None, tmp_path / 'a.txt')
