@@ -81,7 +81,7 @@ class PasskeyMapsFigure(Figure[Panels]):
                 _draw_panel(ax, by_label[panel['label']])
         for ax in grid.flat[len(chosen) :]:
             ax.remove()
-        cells.add_bar(figure, figure.axes, 1, 'accuracy')
+        cells.add_bar(figure)
         line: dict[str, Any] = {
             'color': style.BLACK,
             'linestyle': 'none',
@@ -163,7 +163,7 @@ def _length_label(panels: Sequence[PasskeyPanel], token: str) -> str:
 
 
 def _draw_panel(axes: mpl.Axes, panel: PasskeyPanel) -> None:
-    cells.draw(axes, panel.mean.T, 1, '.1f')
+    cells.draw(axes, panel.mean.T)
     inside = int(panel.inside.sum())
     axes.axvline(inside, color=style.BLACK, linewidth=2.2, zorder=3, clip_on=False)
     _set_axes(axes, panel)

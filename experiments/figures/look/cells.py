@@ -1,8 +1,6 @@
-"""Cells of shares with their numbers, from red through yellow to green."""
+"""Cells of accuracies with their numbers, from red through yellow to green."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -16,12 +14,12 @@ def colormap() -> mpl.LinearSegmentedColormap:
     return mpl.LinearSegmentedColormap.from_list('shares', COLORS, N=257)
 
 
-def draw(axes: mpl.Axes, values: np.ndarray, top: float, form: str) -> None:
-    """Rows of cells from 0 to `top`, from above. form: of the numbers."""
-    axes.pcolormesh(values, cmap=colormap(), vmin=0, vmax=top, edgecolors='white', linewidth=0.5)
-    for (row, column), value in np.ndenumerate(values):
+def draw(axes: mpl.Axes, shares: np.ndarray) -> None:
+    """Rows of cells, from above."""
+    axes.pcolormesh(shares, cmap=colormap(), vmin=0, vmax=1, edgecolors='white', linewidth=0.5)
+    for (row, column), value in np.ndenumerate(shares):
         place = (column + 0.5, row + 0.5)
-        cell = axes.text(*place, format(value, form), ha='center', va='center', fontsize=7)
+        cell = axes.text(*place, format(value, '.1f'), ha='center', va='center', fontsize=7)
         # It lies inside the axes; the layout would measure it for nothing.
         cell.set_in_layout(False)
     axes.invert_yaxis()
@@ -34,8 +32,9 @@ def no_frame(axes: mpl.Axes) -> None:
     axes.tick_params(length=0)
 
 
-def add_bar(figure: mpl.Figure, axes: Sequence[mpl.Axes], top: float, label: str) -> None:
-    scale = mpl.ScalarMappable(mpl.Normalize(0, top), colormap())
-    bar = figure.colorbar(scale, ax=axes, aspect=30, pad=0.01)
-    bar.set_label(label)
+def add_bar(figure: mpl.Figure) -> None:
+    """A bar of colours beside all axes."""
+    scale = mpl.ScalarMappable(mpl.Normalize(0, 1), colormap())
+    bar = figure.colorbar(scale, ax=figure.axes, aspect=30, pad=0.01)
+    bar.set_label('accuracy')
     bar.outline.set_visible(False)
