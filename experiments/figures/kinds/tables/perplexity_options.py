@@ -57,7 +57,11 @@ def check_corpora(name: str, corpora: Sequence[Options], accepted: Sequence[str]
 
 
 def _check_row(name: str, row: Options) -> None:
-    options.check_one_of(name, row, SOURCE)
+    given = [key for key in SOURCE if row.get(key)]
+    if len(given) != 1:
+        raise ValueError(
+            f'figure {name!r}: row {row["label"]!r} must give one of {list(SOURCE)}, got {given}'
+        )
     options.check_shown(name, row)
     choices = row.get('choices', ())
     for choice in choices:

@@ -53,15 +53,6 @@ def check_shown(figure: str, row: Options) -> None:
             check_number(figure, f'{key} of row {row["label"]!r}', row[key])
 
 
-def check_one_of(figure: str, row: Options, keys: Sequence[str]) -> None:
-    """ValueError unless the row gives exactly one of `keys`."""
-    given = [key for key in keys if row.get(key)]
-    if len(given) != 1:
-        raise ValueError(
-            f'figure {figure!r}: row {row["label"]!r} must give one of {list(keys)}, got {given}'
-        )
-
-
 def check_number(figure: str, where: str, value: Any) -> None:
     if isinstance(value, bool) or not isinstance(value, numbers.Real) or value <= 0:
         raise ValueError(f'figure {figure!r}: {where} must be a number above 0, got {value!r}')
