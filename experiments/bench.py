@@ -200,7 +200,7 @@ class Bench:
         if isinstance(run, ImportSpec) or isinstance(run.data, data.TaskData):
             return None
         config = run.data
-        return processes.from_first(lambda: data.stored_tokens(config, 'train', self.cache))
+        return processes.from_first(lambda: data.stored_tokens(config, self.cache))
 
     # Progress
 

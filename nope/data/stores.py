@@ -58,8 +58,8 @@ def open_store(
     return store
 
 
-def stored_tokens(config: DataConfig, split: str, cache: pathlib.Path) -> int | None:
-    """Tokens of a split of the one source, once `open_store` has tokenised all of it. None before,
+def stored_tokens(config: DataConfig, cache: pathlib.Path) -> int | None:
+    """Tokens to train on of the one source, once `open_store` has tokenised all of it. None before,
     and for a mixture: its sources are read at their own weights."""
     if len(config.sources) > 1:
         return None
@@ -67,7 +67,7 @@ def stored_tokens(config: DataConfig, split: str, cache: pathlib.Path) -> int | 
     folder = source.prepared() or _folder(source, load_tokenizer(config.tokenizer), cache)
     if not (folder / 'metadata.json').is_file():
         return None
-    return shards.TokenStore(folder, split, shards.read_metadata(source.name(), folder)).tokens
+    return shards.TokenStore(folder, 'train', shards.read_metadata(source.name(), folder)).tokens
 
 
 def _folder(source: Source, tokenizer: Tokenizer, cache: pathlib.Path) -> pathlib.Path:

@@ -41,8 +41,8 @@ class Template:
         """The sentence that states a key, by its name where the template has names."""
         return self.info.format(key=key, name=name)
 
-    def ask(self, name: str = '') -> str:
-        """The question for the key of a name, or for the only one."""
+    def ask(self, name: str) -> str:
+        """The question for the key of a name, or for the only one, of no name."""
         return self.question.format(name=name)
 
     def answer(self, key: str) -> str:
@@ -105,8 +105,8 @@ TEMPLATES = {template.name: template for template in (PAPER, BRIEF)}
 NAMED = {PAPER.name: PAPER_NAMED, BRIEF.name: BRIEF_NAMED}
 
 
-def shortest_named(template: Template, needles: int) -> int:
-    """Characters of a prompt with `needles` named keys and no filler, and its answer."""
+def shortest_named(needles: int) -> int:
+    """Characters of a brief prompt with `needles` named keys and no filler, and its answer."""
     key, name = str(KEYS[0]), NAMES[0]
-    pieces = (template.task, template.ask(name), template.answer(key))
-    return sum(map(len, pieces)) + needles * len(template.state(key, name))
+    pieces = (BRIEF_NAMED.task, BRIEF_NAMED.ask(name), BRIEF_NAMED.answer(key))
+    return sum(map(len, pieces)) + needles * len(BRIEF_NAMED.state(key, name))

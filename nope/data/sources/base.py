@@ -110,11 +110,11 @@ class Source(abc.ABC):
         if whole is not None:
             folders.check_outside(self.name(), whole, folder)
 
-    def check_limit(self, field: str) -> None:
-        """ValueError unless a field is a number of bytes."""
-        limit = getattr(self, field)
+    def check_limit(self, limit: object) -> None:
+        """ValueError unless `max_line_bytes` is a number of bytes."""
         if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-            raise ValueError(f'{self.name(field)} is {limit!r}; accepted: a whole number from 1')
+            name = self.name('max_line_bytes')
+            raise ValueError(f'{name} is {limit!r}; accepted: a whole number from 1')
 
     def need(self, field: str, value: str, what: str) -> None:
         """ValueError where a field of text is empty. what: what belongs there."""

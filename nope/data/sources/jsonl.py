@@ -40,7 +40,7 @@ class JsonLines(FileSource):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.need('field', self.field, 'the field of a line that holds the text')
-        self.check_limit('max_line_bytes')
+        self.check_limit(self.max_line_bytes)
         for pair in self.leave_out:
             match pair:
                 case (str(name), str() | bool() | int() | float()) if all(name.split('.')):

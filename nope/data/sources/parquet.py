@@ -36,7 +36,7 @@ class Parquet(FileSource):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.need('field', self.field, 'the column that holds the text')
-        self.check_limit('max_line_bytes')
+        self.check_limit(self.max_line_bytes)
 
     def identity(self) -> dict[str, Any]:
         return super().identity() | {'field': self.field}

@@ -59,7 +59,7 @@ class Text:
 
 def shortest(needles: int) -> int:
     """Bytes of the longest prompt without hay of up to `needles` keys, and its answer."""
-    return BRIEF.shortest if needles == 1 else shortest_named(BRIEF_NAMED, needles)
+    return BRIEF.shortest if needles == 1 else shortest_named(needles)
 
 
 def record(

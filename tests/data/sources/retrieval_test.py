@@ -217,7 +217,7 @@ NAMED = re.compile(r'\n([A-Z]): (\d{5})\.')
 ASKED = re.compile(r'\n([A-Z]): (\d{5})(?!\d|\.)')
 
 
-@pytest.mark.parametrize('size', [shortest_named(BRIEF_NAMED, 4), 128, 257])
+@pytest.mark.parametrize('size', [shortest_named(4), 128, 257])
 def test_every_question_for_a_named_key_is_answered_with_that_key(size):
     asked = collections.Counter()
     for index in range(300):
@@ -284,7 +284,7 @@ def test_an_impossible_number_of_keys_is_refused_by_field(needles):
 
 
 def test_records_too_short_for_their_keys_are_refused_with_both_fields():
-    least = shortest_named(BRIEF_NAMED, 4)
+    least = shortest_named(4)
     Retrieval(least, 4)
     message = rf'data\.record_length is {least - 1}; .* least {least} .* of data\.needles = 4 keys'
     with pytest.raises(ValueError, match=message):
