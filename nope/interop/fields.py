@@ -55,8 +55,8 @@ class Fields:
             raise self.wrong(key, f'an integer from {least} to {most}')
         return value
 
-    def optional_integer(self, key: str, most: int) -> int | None:
-        return self.integer(key, most) if self.has(key) else None
+    def optional_length(self, key: str) -> int | None:
+        return self.integer(key, MAX_LENGTH) if self.has(key) else None
 
     def number(
         self,
@@ -102,9 +102,9 @@ class Fields:
             raise self.wrong(key, 'true or false')
         return value
 
-    def text(self, key: str, accepted: Iterable[str], default: str = _REQUIRED) -> str:
+    def text(self, key: str, accepted: Iterable[str], default: str) -> str:
         """One of the names in `accepted`."""
-        if not self.has(key) and default is not _REQUIRED:
+        if not self.has(key):
             return default
         value, accepted = self.values.get(key), tuple(accepted)
         if not _is_one_of(value, accepted):

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 from nope.interop import rope_settings
 from nope.interop.families import common, decoder_tensors, kinds
 from nope.interop.families.base import Described, Ignored
-from nope.interop.fields import MAX_LAYERS, MAX_LENGTH, MAX_VOCABULARY, MAX_WIDTH, Fields
+from nope.interop.fields import MAX_LAYERS, MAX_VOCABULARY, MAX_WIDTH, Fields
 from nope.interop.mapping import Tensor
 from nope.model import LayerKind, ModelConfig
 from nope.positions import RoPE
@@ -168,7 +168,7 @@ class Decoder:
             'tied_head': fields.flag('tie_word_embeddings', self.defaults.tied),
         }
         model = common.made(fields, values)
-        longest = fields.optional_integer('max_position_embeddings', MAX_LENGTH)
+        longest = fields.optional_length('max_position_embeddings')
         length = getattr(rope.scaling, 'train_length', longest)
         return common.described(fields, model, length, self.defaults.tokens, longest)
 

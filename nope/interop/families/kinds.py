@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from nope.interop.fields import MAX_LENGTH, Fields
+from nope.interop.fields import Fields
 from nope.model import LayerKind, ModelConfig
 from nope.positions import NoPE, RoPE
 
@@ -87,7 +87,7 @@ def read_window(fields: Fields, default: int | None) -> int | None:
     if not fields.flag('use_sliding_window', False):
         return None
     if 'sliding_window' in fields.values or default is None:
-        return fields.optional_integer('sliding_window', MAX_LENGTH)
+        return fields.optional_length('sliding_window')
     return default
 
 

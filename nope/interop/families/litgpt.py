@@ -34,7 +34,7 @@ from nope.interop.families.templates import (
     output_weight,
     stacked,
 )
-from nope.interop.fields import MAX_LAYERS, MAX_LENGTH, MAX_VOCABULARY, MAX_WIDTH, Fields
+from nope.interop.fields import MAX_LAYERS, MAX_VOCABULARY, MAX_WIDTH, Fields
 from nope.interop.mapping import Tensor
 from nope.model import ModelConfig
 from nope.positions import Linear, NoPE, Position, RoPE, Unscaled
@@ -109,7 +109,7 @@ class LitGPT:
             'norm_epsilon': fields.number('norm_eps', 1e-5, most=1.0, zero=True),
             'position': position,
         }
-        train_length = fields.optional_integer('block_size', MAX_LENGTH)
+        train_length = fields.optional_length('block_size')
         return common.described(fields, common.made(fields, values), train_length)
 
     def tensors(self, config: ModelConfig, names: frozenset[str]) -> list[Tensor]:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from nope.interop.families import kinds
 from nope.interop.families.decoder import Decoder, Defaults
-from nope.interop.fields import MAX_LENGTH, Fields
+from nope.interop.fields import Fields
 from nope.model import LayerKind, ModelConfig
 from nope.positions import RoPE
 
@@ -21,7 +21,7 @@ class OneWindow:
     keys: ClassVar[tuple[str, ...]] = ('sliding_window', 'layer_types')
 
     def read(self, fields: Fields, layers: int, rope: RoPE) -> Sequence[LayerKind]:
-        window = fields.optional_integer('sliding_window', MAX_LENGTH)
+        window = fields.optional_length('sliding_window')
         if 'sliding_window' not in fields.values:
             window = self.default
         if fields.has('layer_types'):

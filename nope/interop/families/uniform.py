@@ -9,7 +9,7 @@ from typing import Any
 
 from nope.interop.families import common
 from nope.interop.families.base import Described, Ignored
-from nope.interop.fields import MAX_LAYERS, MAX_LENGTH, MAX_VOCABULARY, MAX_WIDTH, Fields
+from nope.interop.fields import MAX_LAYERS, MAX_VOCABULARY, MAX_WIDTH, Fields
 from nope.model import LayerKind, ModelConfig
 from nope.positions import Alibi
 
@@ -55,7 +55,7 @@ class Uniform:
             'tied_head': fields.flag('tie_word_embeddings', True),
         }
         values |= self._read_own(fields, values)
-        train_length = fields.optional_integer(self.length, MAX_LENGTH)
+        train_length = fields.optional_length(self.length)
         model = common.made(fields, values)
         return common.described(fields, model, train_length, self.defaults)
 
