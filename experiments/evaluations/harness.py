@@ -153,12 +153,7 @@ class HarnessSpec(TextSpec):
         )
 
     def rows(self, found: Records) -> list[TableRow]:
-        tasks, samples = [*map(str, found.coordinates['task'])], found['samples'].tolist()
-        scores = [*found['score'].tolist(), found.attributes['average']]
-        named = zip(
-            [*tasks, f'mean of {len(tasks)} tasks'], scores, [*samples, sum(samples)], strict=True
-        )
-        return [TableRow(self.kind, what, self.window, x, '%', n) for what, x, n in named]
+        return self.mean_rows(found, 'task', f'mean of {len(found.coordinates["task"])} tasks', '%')
 
     def programs(self, rows: Rows) -> Iterator[Program]:
         yield Scoring(self.model, self.extent, rows(self.extent, Scoring.rules))

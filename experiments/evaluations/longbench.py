@@ -119,16 +119,9 @@ class LongbenchSpec(TextSpec):
         )
 
     def rows(self, found: Records) -> list[TableRow]:
-        names = [*map(str, found.coordinates['dataset'])]
-        samples = found['samples'].tolist()
-        of = f'mean of {len(names)} of {len(longbench.DATASETS)} data sets'
-        rows = zip(
-            [*names, of],
-            [*found['score'].tolist(), found.attributes['average']],
-            [*samples, sum(samples)],
-            strict=True,
-        )
-        return [TableRow(self.kind, what, self.window, x, POINTS, n) for what, x, n in rows]
+        asked = len(found.coordinates['dataset'])
+        mean = f'mean of {asked} of {len(longbench.DATASETS)} data sets'
+        return self.mean_rows(found, 'dataset', mean, POINTS)
 
     def programs(self, rows: Rows) -> Iterator[Program]:
         options = Options(new_tokens=_longest_answer(self.datasets), beams=self.beams)

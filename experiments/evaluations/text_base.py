@@ -94,6 +94,13 @@ class TextSpec(EvalSpec):
             for k, length in enumerate(found.coordinates['length'].tolist())
         ]
 
+    def mean_rows(self, found: Records, name: str, mean: str, unit: str) -> list[TableRow]:
+        """A row of every entry of a coordinate, and of their mean at the window."""
+        names, samples = [*map(str, found.coordinates[name])], found['samples'].tolist()
+        scores = [*found['score'].tolist(), found.attributes['average']]
+        rows = zip([*names, mean], scores, [*samples, sum(samples)], strict=True)
+        return [TableRow(self.kind, what, self.extent, x, unit, n) for what, x, n in rows]
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LengthsOfTextSpec(TextSpec):
