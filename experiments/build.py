@@ -57,7 +57,7 @@ def build(config_dict: Mapping[str, Any], changed: Collection[str] = ()) -> Expe
     for name in SECTIONS:
         if name not in config:
             raise ValueError(f'{name} is missing; a config has {", ".join(SECTIONS)}')
-    ledger = Ledger({'target': ('length', config['length'])} if 'length' in config else None)
+    ledger = Ledger([config['length']] if 'length' in config else ())
     check_name('name', config['name'])
     seeds = Section('seeds', {'seeds': config['seeds']}, ledger, {'seeds': 'seeds'})
     evals: dict[str, EvalSpec] = {}

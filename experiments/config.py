@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, TypeVar, cast
 
 from nope.identity import execution_fields
@@ -27,12 +27,12 @@ class Ledger:
     """The fields that the build of an experiment has read, by their paths.
 
     execution: paths of those without effect on results. shadowed: path of a section's field ->
-    paths of the entries' fields in its place. given_once: an entry's field -> path and value of the
-    one field for all entries.
+    paths of the entries' fields in its place. targets: the config's `length`, if it has one, which
+    is the `target` of all entries.
     """
 
-    def __init__(self, given_once: Mapping[str, tuple[str, Any]] | None = None) -> None:
-        self.given_once = given_once or {}
+    def __init__(self, targets: Collection[Any] = ()) -> None:
+        self.targets = targets
         self.read: dict[str, Any] = {}
         self.execution: set[str] = set()
         self.shadowed: dict[str, set[str]] = {}
@@ -176,9 +176,8 @@ class Section(Mapping[str, Any]):
     def error(self, field: str, rule: str) -> ValueError:
         """Error for a field's value, to be raised."""
         value = self.given.get(field)
-        path, given = self.ledger.given_once.get(field, ('', None))
-        if path and value == given:
-            rule = f'{rule} (it is what --config.{path} gives)'
+        if field == 'target' and value in self.ledger.targets:
+            rule = f'{rule} (it is what --config.length gives)'
         return ValueError(describe(self.path(field), value, rule))
 
     def at_least(self, field: str, least: int) -> int:
