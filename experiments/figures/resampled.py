@@ -18,7 +18,7 @@ from experiments.figures.base import FigureInput, FigureOutput, names_below
 from experiments.figures.claims.decided import Decided
 from experiments.figures.claims.headline import Number
 from experiments.figures.claims.intervals import LEVEL
-from experiments.figures.claims.verdict import holds, verdict
+from experiments.figures.claims.verdict import verdict
 from nope.records import RESAMPLE, RESAMPLED, Measure, Records
 
 BESIDE = (100 - LEVEL) / 2  # percent on each side of the interval
@@ -86,9 +86,7 @@ def _by_resamples(claim: Decided, claims_R: Sequence[Decided]) -> Decided:
     if claim.holds is None or not (opposed or numbers != claim.numbers or said != claim.verdict):
         return dataclasses.replace(claim, numbers=numbers)
     statement = f'{claim.statement} {STATEMENT}'
-    return dataclasses.replace(
-        claim, numbers=numbers, statement=statement, verdict=said, holds=holds(said)
-    )
+    return dataclasses.replace(claim, numbers=numbers, statement=statement, verdict=said)
 
 
 def _within(number: Number, numbers_R: Sequence[Sequence[Number]]) -> Number:

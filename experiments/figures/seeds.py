@@ -18,7 +18,7 @@ from experiments.figures.base import FigureInput, FigureOutput, names_below
 from experiments.figures.claims import headline
 from experiments.figures.claims.decided import Decided
 from experiments.figures.claims.intervals import Interval
-from experiments.figures.claims.verdict import holds, verdict
+from experiments.figures.claims.verdict import verdict
 from experiments.figures.read.pooled import pool
 from nope.records import Records
 
@@ -86,7 +86,6 @@ def over_seeds(claims_S: Sequence[Sequence[Decided]]) -> list[Decided]:
         pooled = dataclasses.replace(
             claims[0],
             measured=_merged([claim.measured for claim in claims]),
-            holds=holds(said),
             statement=f'{claims[0].statement} {STATEMENT}',
             verdict=said,
             numbers=numbers,

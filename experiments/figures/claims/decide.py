@@ -197,6 +197,6 @@ def decide(rules: Sequence[Rule[T]], shown: T) -> list[Decided]:
         except Undecided as reason:
             measured, said = {'missing': str(reason)}, verdict.NOT_MEASURED
         said = verdict.verdict([said], open_=any(n.open for n in numbers))
-        facts = (claim.id, claim.number, claim.paper, measured, verdict.holds(said))
+        facts = (claim.id, claim.number, claim.paper, measured)
         found.append(Decided(*facts, rule.statement, said, numbers))
     return found

@@ -21,7 +21,6 @@ def borne_out(claims: Sequence[Decided], records: Collection[Records]) -> list[D
                 **(claim.measured if isinstance(claim.measured, Mapping) else {}),
                 'learned_nothing': idle,
             },
-            holds=None,
             verdict=UNDECIDED,
         )
         if idle and claim.verdict in (HOLDS, FAILS)

@@ -233,8 +233,8 @@ def test_figures_of_losses_and_keys_decide_their_claims_alone():
 
 @pytest.mark.parametrize(('undecided', 'verdict'), [(20, 'does not hold'), (21, 'undecided')])
 def test_a_verdict_needs_half_of_the_resamples_even_if_no_number_differs(undecided, verdict):
-    found = Decided('parity', 1, '', {}, False, 'said.', 'does not hold')
-    open_ = dataclasses.replace(found, holds=None, verdict='undecided')
+    found = Decided('parity', 1, '', {}, 'said.', 'does not hold')
+    open_ = dataclasses.replace(found, verdict='undecided')
     claim = resampled._by_resamples(found, [open_] * undecided + [found] * (40 - undecided))
     assert claim.verdict == verdict and (claim.holds is None) == (undecided > 20)
     assert claim.statement.endswith(resampled.STATEMENT) == (undecided > 20)
