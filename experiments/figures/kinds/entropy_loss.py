@@ -41,7 +41,7 @@ class EntropyLossFigure(Figure[Sequence[_Panel]]):
     (claims/positions.py)."""
 
     OPTIONS, NEEDED = ('panels', 'roles'), ('panels',)
-    SHARED = ('train_length', 'length', 'windows', 'data', 'split')
+    SHARED = ('train_length', 'length', 'windows', 'split')
     RULES = claims.RULES
     MEANS = RESAMPLED = True
 
