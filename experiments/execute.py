@@ -13,7 +13,7 @@ import dataclasses
 import logging
 import pathlib
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from experiments import exports
@@ -104,9 +104,10 @@ def _take(
     return next((pieces.index(s) for s in _ready(missing, given_up) if _hold(bench, s, held)), WAIT)
 
 
-def _ready(missing: Sequence[Spec], given_up: Collection[Spec]) -> list[Spec]:
+def _ready(missing: Sequence[Spec], given_up: Collection[Spec]) -> Iterator[Spec]:
     """The missing pieces that can be made now: none of what they need is missing too."""
-    return [s for s in missing if s not in given_up and set(s.needs).isdisjoint(missing)]
+    absent = set(missing)
+    return (s for s in missing if s not in given_up and absent.isdisjoint(s.needs))
 
 
 def _hold(bench: Bench, spec: Spec, held: contextlib.ExitStack) -> bool:

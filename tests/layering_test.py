@@ -195,6 +195,22 @@ def _module_of(name: str, modules: Collection[str]) -> str | None:
     return name or None
 
 
+def loaded_with(module: str, imports: dict[str, list[Import]]) -> set[str]:
+    """Full names of all that loading `module` imports, directly or through other modules."""
+    names: set[str] = set()
+    waiting = [module]
+    while waiting:
+        current = _module_of(waiting.pop(), imports)
+        if current is None:
+            continue
+        packages = [current[:end] for end in range(len(current)) if current[end] == '.']
+        for loading in (current, *packages):
+            new = {i.name for i in imports.get(loading, []) if i.on_load} - names
+            names |= new
+            waiting += new
+    return names
+
+
 def project_imports(*packages: str) -> dict[str, list[Import]]:
     """Module name -> its imports, for every Python file of `packages`."""
     return {module: found for package in packages for module, found in _imports_in(package).items()}
@@ -270,6 +286,24 @@ def test_the_parts_of_a_package_are_built_from_below(
         if i.name.startswith(inside) and order[part(i.name)] > order[part(module)]
     ]
     assert upwards == []
+
+
+def test_drawing_needs_no_model() -> None:
+    names = loaded_with('experiments.draw', project_imports('nope', 'experiments'))
+    assert any(is_within(name, 'nope.records') for name in names)
+    assert not [name for name in names if is_within(name, 'jax') or is_within(name, 'flax')]
+
+
+def test_a_report_needs_no_model() -> None:
+    names = loaded_with('experiments.report.__main__', project_imports('nope', 'experiments'))
+    assert any(is_within(name, 'jinja2') for name in names)
+    assert not [name for name in names if is_within(name, 'jax') or is_within(name, 'flax')]
+
+
+def test_watching_a_sweep_needs_no_model() -> None:
+    names = loaded_with('experiments.status', project_imports('nope', 'experiments'))
+    assert any(is_within(name, 'nope.checkpoints.holder') for name in names)
+    assert not [name for name in names if is_within(name, 'jax') or is_within(name, 'flax')]
 
 
 def test_tools_never_import_tests() -> None:
@@ -388,6 +422,15 @@ def test_a_cycle_is_found_unless_an_import_waits() -> None:
     assert set(cycle({'nope.a.c': upper, 'nope.b': lower})) == {'nope.a.c', 'nope.b'}
     assert cycle({'nope.a.c': upper, 'nope.b': waiting}) == []
     assert cycle({'nope.a.c': upper, 'nope.b': typing}) == []
+
+
+def test_what_a_module_loads_is_followed_through_others() -> None:
+    imports = {
+        'a': imports_of('import jax', 'a', is_package=True),
+        'a.b': imports_of('def f():\n    import torch', 'a.b'),
+        'c': imports_of('from a.b import f', 'c'),
+    }
+    assert loaded_with('c', imports) == {'a.b.f', 'jax'}
 
 
 def test_relative_imports_are_resolved() -> None:

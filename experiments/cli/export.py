@@ -57,7 +57,8 @@ def _run(options: argparse.Namespace) -> None:
     for path in places:
         if path.exists():
             raise ValueError(f'{path} is there already; nothing was written')
-    flags.check_folder(options.out.parent, str(options.out))
+    if options.run.is_dir():
+        flags.check_folder(options.out.parent, str(options.out))
     mesh = make_mesh(MeshConfig(fsdp=jax.device_count()))
     found = read_run(options.run, mesh, options.step)
     dtype = options.dtype or found.described.dtype

@@ -85,7 +85,7 @@ def ending(*errors: type[Exception], stopped: str = 'stopped') -> Iterator[None]
     except RuntimeError as error:
         if 'RESOURCE_EXHAUSTED' not in str(error):
             raise
-        sys.exit(f'error: not enough memory: {str(error).splitlines()[0]} (see --batch-tokens)')
+        sys.exit(f'error: not enough memory: {str(error).splitlines()[0]}')
     except KeyboardInterrupt:
         print(f'\n{stopped}', file=sys.stderr)
         sys.exit(INTERRUPTED)

@@ -47,8 +47,6 @@ def main(arguments: list[str] | None = None) -> None:
 def _run(options: argparse.Namespace) -> None:
     if options.out and options.out.exists():
         raise ValueError(f'--out={options.out} is there already')
-    if options.out:
-        flags.check_folder(options.out.parent, f'--out={options.out}')
     source = paths.path(str(options.directory).removeprefix('hf:'))
     directory = interop.open_directory(source)
     described = interop.describe(directory, position=NoPE() if options.nope else None)
@@ -62,6 +60,8 @@ def _run(options: argparse.Namespace) -> None:
     ignored = interop.ignored_tensors(directory, model)
     for line in left_out(ignored):
         print(f'  left out: {line}')
+    if options.out:
+        flags.check_folder(options.out.parent, f'--out={options.out}')
     mesh = make_mesh(MeshConfig(fsdp=jax.device_count()))
     began = time.monotonic()
     variables = interop.load(

@@ -14,7 +14,7 @@ from experiments.evaluations.text_base import TEXT_FIELDS, LengthsOfTextSpec, af
 from experiments.evaluations.texts import Corpus, corpus_of, open_corpus
 from experiments.programs import Program, Scoring
 from experiments.runs import Source
-from nope.data import TaskData, load_tokenizer
+from nope.data import TaskData, load_tokenizer, prefix_of
 from nope.data.documents import Documents
 from nope.data.spans import encode_spans
 from nope.evals import longppl
@@ -31,7 +31,7 @@ class LongpplSpec(LengthsOfTextSpec):
 
     corpus: one source, read with the run's tokenizer. lengths: tokens of the texts. budget: tokens
     of all texts of a length. evaluator: the model that chooses the key tokens; None for the
-    run itself.
+    run itself. judge_prefix: token ids before the texts of one with another tokenizer.
     """
 
     corpus: Corpus
@@ -39,6 +39,7 @@ class LongpplSpec(LengthsOfTextSpec):
     rule: Rule
     budget: int
     evaluator: Source | None = None
+    judge_prefix: tuple[int, ...] | None = None
     kind = 'longppl'
     fields = ('times', 'tokens', 'corpus', 'evaluator', 'longppl', *TEXT_FIELDS)
     command = 'longppl:PATH'
@@ -73,13 +74,17 @@ class LongpplSpec(LengthsOfTextSpec):
                 field, f'texts are longer than the short context, {rule.short} tokens'
             )
         corpus, split = corpus_of(asked)
+        judge, judge_prefix = _evaluator(asked, max(measured)), None
+        if judge is not None and judge.data.tokenizer != asked.run.data.tokenizer:
+            judge_prefix = prefix_of(load_tokenizer(judge.data.tokenizer), None)
         return cls(
             corpus=corpus,
             split=split,
             lengths=measured,
             rule=rule,
             budget=section.at_least('budget', max(measured)),
-            evaluator=_evaluator(asked, max(measured)),
+            evaluator=judge,
+            judge_prefix=judge_prefix,
             **common,
         )
 

@@ -109,7 +109,8 @@ def trained_weights(init: Source) -> Source:
 
 
 def law_of(section: Section, data: RunData, task: str, train_length: int, head_dim: int) -> lam.Law:
-    """The law of lambda of a section; L is by `length_read`, whose arguments these are."""
+    """The law of lambda of a section, of the L of `length_read`, whose arguments these are; of
+    examples of a task with the last token of the answer, which n counts."""
 
     def of_length(length: int) -> lam.Law:
         return lam.from_section(
@@ -119,7 +120,6 @@ def law_of(section: Section, data: RunData, task: str, train_length: int, head_d
     law = of_length(train_length)
     if not isinstance(law, Relative):
         return law
-    # n of an example counts the last token of its answer, which is written and not read.
     written = isinstance(data, TaskData) and law.follows_length
     return of_length(length_read(data, task, train_length) + written)
 

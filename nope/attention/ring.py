@@ -5,7 +5,8 @@ ring, one neighbour at a time, each shard while the kernel works on the one befo
 joins its partial results (`combine`). For the gradients they travel once more, and the sums of
 their own gradients behind them, which are complete when they are back. Given the log-sum-exp over
 all keys, each shard's part of a gradient is the kernel's own. So a device holds two shards of keys
-and values at a time, forward and backward, and logits exist block by block only.
+and values at a time, forward and backward, and logits exist block by block only. A ring of N sends
+each shard N times, the last for nothing: one loop compiles the kernel once.
 
 Liu et al., 2023, "Ring Attention with Blockwise Transformers" (arXiv:2310.01889).
 """

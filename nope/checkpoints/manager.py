@@ -131,8 +131,8 @@ class Checkpoints:
         with self._writing(f'that of step {step}'):
             processes.from_first(self._check_folder)
             if not self._manager.save(step, args=items):
-                # The others wait for this process inside.
-                raise OSError(f'this process lists a step of {self.folder} that is not there')
+                # Its list of steps is old. The other processes wait for it to save.
+                raise OSError(f'{self.folder} is listed with a step that is not there')
 
     def restore(self, target: Arrays) -> Restored | None:
         """The newest whole checkpoint, its arrays onto the shardings of `target`.

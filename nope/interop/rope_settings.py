@@ -34,11 +34,11 @@ from nope.positions import (
     longrope_multiplier,
 )
 
+log = logging.getLogger(__name__)
+
 THETA = 10_000.0
 ORIGINAL = 'original_max_position_embeddings'
 _SHARE = 'partial_rotary_factor'
-log = logging.getLogger(__name__)
-
 _COMMON = ('rope_type', 'type', 'rope_theta', _SHARE)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pathlib
 import subprocess
 import sys
@@ -80,14 +79,6 @@ def run(*args, **kwargs) -> subprocess.CompletedProcess:
 def finished(tmp_path_factory, text) -> tuple[pathlib.Path, subprocess.CompletedProcess]:
     workdir = tmp_path_factory.mktemp('work') / 'with space'
     return workdir, run('fig4.py:quick', workdir, text)
-
-
-def losses(workdir: pathlib.Path) -> dict[str, list[tuple[int, float]]]:
-    found = {}
-    for path in sorted(workdir.glob('runs/*/metrics.jsonl')):
-        rows = [json.loads(line) for line in path.read_text().splitlines()]
-        found[path.parent.name] = [(row['step'], row['loss']) for row in rows]
-    return found
 
 
 def test_one_command_draws_the_figure(finished):

@@ -118,6 +118,8 @@ def test_a_law_counts_from_the_longest_example_of_training_however_it_comes(
         form = spec_of(experiment).run.model.lam
         assert isinstance(form, LogPosition) and form.train_length == 11
     check(by_search, tmp_path)
+    given.runs.two.lam.law = 'log_length'  # whose n counts the last token of an answer
+    assert spec_of(build(given)).run.model.lam.train_length == 12  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize('entry', [

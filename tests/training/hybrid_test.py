@@ -6,15 +6,16 @@ import dataclasses
 import pathlib
 
 import numpy as np
+import pytest
 
 from nope.model import LayerKind
 from nope.model.lam import LogLength
 from nope.model.mixers import Mamba2
 from nope.training.config import TrainConfig
-from nope.training.train import train
+from nope.training.train import Interrupted, train
 from nope.variables import Variables, lam_of
 from tests import tiny
-from tests.training.train_test import COMPUTE, SEARCH, batches_of
+from tests.training.train_test import COMPUTE, PRETRAIN, SEARCH, batches_of
 
 HYBRID = tiny.model(
     layers=2, pattern=(LayerKind(mixer=Mamba2(4, 8, 6)), LayerKind()), lam=LogLength(train_length=8)
@@ -35,6 +36,20 @@ def trained(folder: pathlib.Path, config: TrainConfig, stop_after: int | None = 
         title='test',
         should_stop=lambda: next(asked) == stop_after,
     )
+
+
+@pytest.mark.parametrize('config', [PRETRAIN, SEARCH], ids=['pretraining', 'search'])
+def test_a_resumed_run_is_bitwise_the_uninterrupted_one(
+    config: TrainConfig, tmp_path: pathlib.Path
+) -> None:
+    with pytest.raises(Interrupted, match='stopped at step 3, saved in'):
+        trained(tmp_path / 'stopped', config, stop_after=3)
+    found = trained(tmp_path / 'stopped', config)
+    whole = trained(tmp_path / 'whole', config)
+    tiny.assert_same(found, whole)
+    before, after = (v['params']['layers']['0']['mamba2'] for v in (tiny.variables(HYBRID), whole))
+    moved = {name: bool(np.any(np.asarray(after[name]) != before[name])) for name in before}
+    assert set(moved.values()) == {config.optimizer.trains == 'params'}, moved
 
 
 def test_a_search_moves_lambda_of_layers_with_attention(tmp_path: pathlib.Path) -> None:

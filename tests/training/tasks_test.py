@@ -1,4 +1,4 @@
-"""Training on a task: loss on targets alone, and a stopped run that goes on as if it had not."""
+"""Training on a task: loss on targets alone."""
 
 from __future__ import annotations
 

@@ -82,16 +82,16 @@ git -C "$root" ls-files -z |
 arguments=$(printf ' %q' "$@")
 work=$(printf '%q' "$WORKDIR")
 remote_python=$(printf '%q' "${PYTHON:-python3}")
-# nohup: a machine that is taken away sends a SIGHUP behind its SIGTERM, which would end the command
-# before it has saved.
 pids=()
 for node in "${nodes[@]}"; do
     gcloud compute tpus tpu-vm scp --worker=all "${where[@]}" "$archive" "$node:nope.tar" &
     pids+=("$!")
 done
 for pid in "${pids[@]}"; do wait "$pid"; done
+# At once, since the first slice waits for the others, but not for ever. nohup: a machine that is taken
+# away sends a SIGHUP behind its SIGTERM, which would end the command before it has saved.
 pids=()
-for node in "${nodes[@]}"; do # at once: the first slice waits for the others, but not for ever
+for node in "${nodes[@]}"; do
     gcloud compute tpus tpu-vm ssh "$node" --worker=all "${where[@]}" --command="
         set -e
         mkdir -p nope $work; tar --extract --file=nope.tar --directory=nope; cd nope

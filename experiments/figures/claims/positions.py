@@ -108,7 +108,7 @@ def _bends_meet(roles: Curves) -> Measured:
         near = all(ratio is not None and 1 / limit <= ratio <= limit for ratio in ratios)
         return near and (extended is None or _first_bend(extended, threshold) > far)
 
-    if extended and extended.positions[-1] < far * extended.train_length:
+    if extended is not None and extended.positions[-1] < far * extended.train_length:
         raise Undecided(f'{NAMES[NTK]} was not measured to {far:g} L')
     return measured, _at_every_threshold(meet), tuple(numbers)
 

@@ -61,6 +61,7 @@ class AttentionShapeFigure(Figure[Shapes]):
         return {curve['record']: 'attention_shape' for curve in options['curves']}
 
     def read(self, given: FigureInput) -> Shapes:
+        shared_attribute(given, [*_labels(given)], 'span')
         return {record: _by_kind(given.records[record]) for record in _labels(given)}
 
     def picture(self, given: FigureInput, data: Shapes) -> mpl.Figure:
@@ -77,7 +78,7 @@ class AttentionShapeFigure(Figure[Shapes]):
         ends = [
             float(found['multiples'][-1]) for kinds in data.values() for found in kinds.values()
         ]
-        share = shared_attribute(given, [*data], 'span') / records.attributes['train_length']
+        share = records.attributes['span'] / records.attributes['train_length']
         span, token = f'{share:g} L' if share != 1 else 'L', captions.token_name(records)
         for name, words in PANELS.items():
             title, unit = (x.format(token=token, span=span) for x in words)

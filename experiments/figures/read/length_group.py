@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from experiments.figures.given import FigureInput
-from experiments.figures.look.captions import measured_on
 from experiments.figures.read.by_seed import BySeed, check_seeds, index_of
 from experiments.figures.roles import Undecided
-from nope.records import Records
+from nope.records import FLOOR, Records
+
+# What tells windows apart: the last is the entropy of the tokens to predict, as single ones.
+_WINDOWS = ('windows', 'split', 'cut', 'documents', FLOOR)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,7 +22,7 @@ class Group:
     """One curve: the same model, made in the same way, for every seed.
 
     names: the records, one a seed. multiples: [n] lengths over L. loss_window, loss_tail: [seeds,
-    n] in nats, means over the window and over its last L/2 positions. windows: what they are of.
+    n] in nats, means over the window and over its last L/2 positions. windows: which they are of.
     """
 
     name: str
@@ -30,7 +32,7 @@ class Group:
     multiples: np.ndarray
     loss_window: np.ndarray
     loss_tail: np.ndarray
-    windows: str = ''
+    windows: tuple[Any, ...] = ()
 
     def at(self, multiple: float) -> int | None:
         """Index of the length `multiple` L, None where it was not measured."""
@@ -50,7 +52,7 @@ def read(given: FigureInput, name: str, label: str) -> Group:
         multiples=np.array(lengths) / found.shared(lambda r: r.attributes['train_length'], 'L'),
         loss_window=found.stacked('loss_window'),
         loss_tail=found.stacked('loss_tail'),
-        windows=measured_on(found.records[0]),
+        windows=tuple(found.records[0].attributes.get(name) for name in _WINDOWS),
     )
 
 

@@ -127,7 +127,7 @@ class FileSource(Source):
     """A file, or those of a folder whose names end in one of `endings`."""
 
     path: str
-    endings: ClassVar[tuple[str, ...]] = ()
+    endings: ClassVar[tuple[str, ...]]
 
     def __post_init__(self) -> None:
         self.need('source', self.path, f'a file or folder, as in {self.kind}:FOLDER')

@@ -75,8 +75,8 @@ class Text(FileSource):
         return super()._files()
 
     def refusal(self, path: pathlib.Path) -> str | None:
-        """Reason that a file is no text: it has a NUL byte in its first 8 KiB, is packed, or begins
-        as UTF-16 and is none. ContentError for UTF-16 that is too large."""
+        """Reason that a file is no text, whatever its name: it has a NUL byte in its first 8 KiB,
+        is packed, or begins as UTF-16 and is none. ContentError for UTF-16 that is too large."""
         try:
             with files.open_utf8(path) as file:
                 begin = file.read(_BINARY_SEARCH_BYTES)

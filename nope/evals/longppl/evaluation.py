@@ -74,11 +74,10 @@ def run(
 
     evaluator: says which tokens are key; None for the model itself. With another tokenizer, both
     read the text of the document's first tokens, cut to `length` tokens for the model, and the
-    evaluator begins as its own tokenizer's files say. rule.short
-    and rule.stride count the evaluator's tokens. log: texts that are in it are not measured again;
-    the others are added batch_size at a time. It belongs to one model, its documents, its evaluator
-    and its rule. Raises ValueError as `check`, before anything is computed, and for a loss that is
-    not finite.
+    evaluator begins as its own tokenizer's files say. rule.short and rule.stride count the
+    evaluator's tokens. log: texts that are in it are not measured again; the others are added
+    batch_size at a time. It belongs to one model, its documents, its evaluator and its rule. Raises
+    ValueError as `check`, before anything is computed, and for a loss that is not finite.
     """
     check(documents.lengths, lengths, rule, budget=budget)
     taken = {n: np.flatnonzero(documents.lengths >= n)[: budget // n] for n in lengths}

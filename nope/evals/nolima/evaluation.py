@@ -37,12 +37,12 @@ def run(
     `score` at those `BASE_LENGTHS` that were asked, None without any.
 
     And `effective_length`, the longest length whose average is above 85 % of it, 0 for none. Errors
-    as `nope.evals.answers.run` and `NolimaPlan`.
+    as `nope.evals.answers.run`, of parts that `log` lacks, and `NolimaPlan`.
     """
     # The longest first: what does not fit is said before anything is answered.
     longest_first = sorted(plan.lengths, reverse=True)
     every = [(n, b) for n in longest_first for b in range(len(plan.books))]
-    # Each computes: of those that do not, processes would be several ahead of each other.
+    # Each part computes, so that no process is several parts ahead of another.
     missing = [part for part in every if not all(key in log for key in _keys(plan, *part))]
     for length, book in progress(missing):
         part = plan.part(length, book)  # one at a time: a part may have 100 MB

@@ -78,9 +78,6 @@ def test_a_softmax_scale_takes_the_place_of_one_over_the_root_of_the_head_dim() 
     )
 
 
-# Heads
-
-
 # Normed queries and keys
 
 

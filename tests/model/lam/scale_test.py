@@ -42,6 +42,3 @@ def test_rows_and_positions_may_have_their_own_multipliers(
     expected = q_BTNH * np.broadcast_to(of_token, (N, N, N))[..., None] * (softmax_scale or 0.25)
     found = lam.scale_queries(q_BTNH, multipliers, softmax_scale)
     np.testing.assert_allclose(found, expected, rtol=1e-6)
-
-
-# Entropy under a multiplier

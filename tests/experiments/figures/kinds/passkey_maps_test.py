@@ -172,12 +172,45 @@ def test_the_mean_over_seeds_is_drawn_and_the_caption_says_how_far_they_lie_apar
     assert 'RoPE (' not in output.caption.split('Prompts follow')[0]
 
 
+def test_the_caption_says_what_a_cell_and_a_length_are():
+    caption = drawn().caption
+    for fact in (
+        'A cell is the share of 10 prompts answered with exactly the key.',
+        'true prompts have 93.4 % to 95.7 % as many tokens (nominal 4,096: 3,911).',
+        "Prompts follow the template 'paper', the paper's.",
+        'trained on 4.9M tokens of Python standard library sources in sequences of L = 2,048',
+    ):
+        assert fact in caption
+    assert 'retrieval documents' not in caption
+    assert 'seeds' not in caption
+
+
 def test_prompts_of_a_length_may_differ_in_their_tokens():
     records = synthetic.passkey_records()
     tokens = records['tokens'] + 0.7
     output = drawn(synthetic.measuring(records, tokens=tokens))
     assert '(nominal 4,096: 3,912)' in output.caption
     assert [row['prompt_tokens'] for row in output.rows] == np.repeat(tokens, 10).tolist()
+
+
+def test_the_caption_tells_a_brief_prompt_and_what_models_have_seen():
+    facts = {'sources': ['stdlib', 'retrieval'], 'token': 'byte'}
+    records = synthetic.passkey_records(**facts)
+    records.attributes['template'] = 'brief'
+    runs = {'brief': records, 'paper': synthetic.passkey_records()}
+    runs['import'] = synthetic.passkey_records(**facts, **synthetic.IMPORTED)
+    panels = [{'record': name, 'label': name} for name in runs]
+    caption = draw(FigureInput('f', runs, {'panels': panels})).caption
+    assert "the template 'brief', a brief form of the paper's (brief)" in caption
+    assert "the template 'paper', the paper's (paper; import)" in caption
+    assert caption.endswith(
+        'Synthetic retrieval documents are part of the training data of: brief.'
+    )
+    records.attributes['sources'] = ['stdlib']
+    assert 'Synthetic retrieval documents are' not in drawn(records).caption
+    alone = draw(FigureInput('f', runs, {'panels': panels[:1]}))
+    assert '95.7 % as many bytes' in alone.caption
+    assert 'L = 2,048 bytes' in alone.figure.get_supxlabel()
 
 
 @pytest.mark.parametrize(
@@ -242,3 +275,37 @@ def test_it_asks_for_the_records_of_panels_that_are_there():
     assert KINDS['passkey_maps'].required('f', given.options) == dict.fromkeys(
         ['rope', 'full/', 'no_init/'], 'passkey'
     )
+
+
+@pytest.mark.parametrize(
+    ('window', 'facts', 'said'),
+    [
+        (2048, {}, 'the training length.'),
+        (4096, {'tuned_length': 4096}, 'the tuned length.'),
+        (4096, {'searched_length': 4096}, 'the searched length.'),
+        (4096, {'tuned_length': 2048, 'searched_length': 4096}, 'the searched length.'),
+        (
+            4096,
+            {'searched_length': 4608},
+            'the window of 4,096 tokens where the searched length is 4,608 (NoPE).',
+        ),
+        (4096, {}, 'the window of 4,096 tokens (NoPE).'),
+    ],
+)
+def test_the_caption_says_what_the_line_marks(window, facts, said):
+    caption = drawn(synthetic.passkey_records(window=window, **facts)).caption
+    assert f' Black line: {said} Percent above' in caption
+
+
+def test_the_line_of_panels_may_mark_different_things():
+    runs = {
+        'a': synthetic.passkey_records(),
+        'b': synthetic.passkey_records(window=4096, tuned_length=4096),
+        'c': synthetic.passkey_records(window=4096, searched_length=4608),
+    }
+    panels = [{'record': name, 'label': name} for name in runs]
+    caption = draw(FigureInput('f', runs, {'panels': panels})).caption
+    assert (
+        'Black line: the training or tuned length, the window of 4,096 tokens where the searched '
+        'length is 4,608 (c).'
+    ) in caption

@@ -82,3 +82,14 @@ def test_options_are_checked(options: dict[str, object], message: str) -> None:
     given = synthetic.lambda_input()
     with pytest.raises(ValueError, match=message):
         KINDS['task_lambda'].required('f', {**given.options, **options})
+
+
+def test_the_caption_says_what_lambda_was() -> None:
+    caption = KINDS['task_lambda'].draw(synthetic.lambda_input()).caption
+    assert 'dotted: longest examples of the searches (rsc 6; rdc 6; scan 6)' in caption
+    assert 'Lambda of NoPE: 1; HeadScale: 1; RoPE: 1.' in caption
+
+
+def test_the_caption_has_the_lambdas_of_all_seeds() -> None:
+    given = stating(synthetic.lambda_input(), 'rsc_1/1', lam='HeadScale at 9')
+    assert ' / HeadScale at 9' in KINDS['task_lambda'].draw(given).caption
