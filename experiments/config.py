@@ -20,6 +20,16 @@ from nope.runtime.errors import describe
 # Of files that are missing, said in errors: the user alone can provide them.
 USERS = 'cannot come with this code'
 
+# Fields of a kind of layers, an element of a model's `pattern`.
+LAYER = {
+    'position': {'kind': 'none'},
+    'window': None,
+    'chunk': None,
+    'qk_norm': None,
+    'mixer': {'kind': 'attention'},
+    'mlp': True,
+}
+
 T = TypeVar('T')
 
 

@@ -21,6 +21,7 @@ from typing import Any
 from experiments import config_files, homes
 from experiments.board.decisions import RELEASED, SIZES
 from experiments.board.summaries import Summary, of_work
+from experiments.config import LAYER
 
 # What may differ in a figure that is one of its config, and at paper size besides, where the user
 # gives the files.
@@ -31,6 +32,7 @@ OF_CHECKPOINTS = ('extend', 'checkpoint', 'whole_text')
 # Sections of entries by name: a field of an entry that its config has not was given to it.
 ENTRIES = ('corpora.', 'evals.', 'exports.', 'runs.')
 _OF_CODE = re.compile(r'.*\.kind|corpora\.[^.]+\.tokenizer')  # fields of entries with defaults
+_OF_LAYER = re.compile(r'.*\.pattern\[\d+\]\.(\w+)')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -187,17 +189,19 @@ def _changed(
 ) -> dict[str, tuple[Any, Any]]:
     """Fields of the config, and those of entries and sections beyond it. The other settings are
     defaults of the code, which no config names. Also fields of its entries that the figure was
-    drawn without."""
+    drawn without, but for corpora, of which a source reads some."""
     found = {
         path: (defaults.get(path), value)
         for path, value in settings.items()
         if _plain(defaults.get(path)) != _plain(value)
         and (path in defaults or path.rpartition('.')[0] not in defaults or _given(path))
+        and not (path not in defaults and _is_default_of_layer(path, value))
     }
     entries = {'.'.join(path.split('.')[:2]) for path in settings}
     for path, value in defaults.items():
         whole = isinstance(value, Mapping | list | tuple) or value is None
-        if whole or not _given(path) or '.'.join(path.split('.')[:2]) not in entries:
+        entry = '.'.join(path.split('.')[:2])
+        if whole or not path.startswith(ENTRIES[1:]) or not _given(path) or entry not in entries:
             continue
         # Settings note some sections as one value.
         if not any(f'{path}.'.startswith((f'{p}.', f'{p}[')) for p in settings):
@@ -208,6 +212,11 @@ def _changed(
 def _given(path: str) -> bool:
     """Whether it is a field of an entry, but for those that have a default."""
     return path.startswith(ENTRIES) and not _OF_CODE.fullmatch(path)
+
+
+def _is_default_of_layer(path: str, value: Any) -> bool:
+    found = _OF_LAYER.fullmatch(path)
+    return found is not None and found[1] in LAYER and _plain(value) == LAYER[found[1]]
 
 
 def _plain(value: Any) -> Any:

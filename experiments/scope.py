@@ -8,7 +8,7 @@ from collections import ChainMap
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from experiments.config import Ledger, Section, is_number
+from experiments.config import LAYER, Ledger, Section, is_number
 from experiments.models import MODEL_DEFAULTS, model_config
 from experiments.runs.directories import Imported
 from experiments.runs.spec import HeadScores, MultiplierChoice, Source
@@ -191,18 +191,9 @@ class Scope:
         )
 
     def _kind(self, fields: Mapping[str, Any], train_length: int, where: str) -> LayerKind:
-        fields_of_kind = {
-            'position': {'kind': 'none'},
-            'window': None,
-            'chunk': None,
-            'qk_norm': None,
-            'mixer': {'kind': 'attention'},
-            'mlp': True,
-        }
         if not isinstance(fields, Mapping):
             raise ValueError(describe(where, fields, "it takes named values, as {'window': 64}"))
-        default = Section(where, fields_of_kind, self.ledger)
-        section = default.changed(fields, where)
+        section = Section(where, LAYER, self.ledger).changed(fields, where)
         position = from_section(section['position'], train_length, f'{where}.position')
         mixer = mixers.from_section(section.optional('mixer'), f'{where}.mixer')
         return section.make(LayerKind, position=position, mixer=mixer)

@@ -16,6 +16,7 @@ import pytest
 
 from experiments import claims, config_files, figure_commands, figure_configs, figures
 from experiments.board.summaries import of_work
+from experiments.build import build
 from experiments.config import USERS
 from experiments.figures.claims.headline import Number
 from tests.experiments.figures.synthetic import INPUTS
@@ -164,6 +165,17 @@ def test_arguments_that_do_not_fit_are_refused(arguments):
     with pytest.raises(SystemExit) as ended:
         claims.main(arguments)
     assert ended.value.code == 2
+
+
+@pytest.mark.parametrize('name', config_files.names())
+def test_a_figure_of_a_config_is_that_configs_own(name, tmp_path):
+    try:
+        settings = build(config_files.module(name).get_config('quick')).settings
+    except (FileNotFoundError, ValueError):
+        pytest.skip('it wants files or a checkpoint')
+    note = {'settings': dict(settings)}
+    (tmp_path / 'spec.json').write_text(json.dumps(note, default=list))
+    assert not figure_configs.changes(tmp_path, name, 'quick')
 
 
 def ending(monkeypatch, statuses: dict[str, tuple[int, str]]) -> list[list[str]]:
