@@ -145,7 +145,7 @@ def test_caption_says_where_numbers_are_from_and_the_summary_what_is_decided(kin
     assert summary['runs']
     for claim in summary['claims']:
         fields = [field.name for field in dataclasses.fields(Decided)]
-        assert list(claim) == [*fields, 'headline']
+        assert list(claim) == [*fields, 'holds', 'headline']
         assert bool(claim['headline']) == (claim['verdict'] != 'not measured')
         decided = {'holds': True, 'does not hold': False}
         assert claim['holds'] is decided.get(claim['verdict'])

@@ -10,7 +10,7 @@ import pkgutil
 import numpy as np
 import pytest
 
-from experiments.figures import by_kind, claims
+from experiments.figures import by_kind, claims, kinds
 from experiments.figures.claims.catalogue import CLAIMS, SOURCES
 from experiments.figures.claims.decide import Every, Rule, decide
 from experiments.figures.claims.headline import number
@@ -121,8 +121,12 @@ def test_several_parts_must_all_hold_and_those_that_were_measured_can_refute_alo
 def test_every_threshold_is_read_where_its_claim_is_decided():
     """As the limit or margin of a number, or by its name in the module of the rules."""
     unread = {(claim.id, name) for claim in CLAIMS.values() for name in claim.thresholds}
-    for _, name, _ in pkgutil.iter_modules(claims.__path__):
-        module = importlib.import_module(f'{claims.__name__}.{name}')
+    modules = (
+        importlib.import_module(found.name)
+        for package in (claims, kinds)
+        for found in pkgutil.walk_packages(package.__path__, f'{package.__name__}.')
+    )
+    for module in modules:
         nodes = list(ast.walk(ast.parse(inspect.getsource(module))))
         read = [node.slice for node in nodes if isinstance(node, ast.Subscript)]
         for node in nodes:
