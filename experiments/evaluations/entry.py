@@ -17,6 +17,7 @@ from experiments.runs import (
     check_same_gates,
     check_same_table,
     first_run,
+    later,
     pretraining,
     tasks,
 )
@@ -110,7 +111,7 @@ class EvalEntry:
         """Another position encoding than the run was trained with."""
         if 'position' not in self.entry:
             return None
-        field, weights = self.entry.path('position'), tasks.trained_weights(self.run)
+        field, weights = self.entry.path('position'), later.trained_weights(self.run)
         length = tasks.length_read(weights.data, weights.typed.task, self.train_length)
         found = position_for(self.entry['position'], self.run.model, length, field)
         with_position(self.run.model, found, self.entry, self.run.searched)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 
 from experiments.config import Section
-from experiments.runs import laws, tasks
+from experiments.runs import later, laws
 from experiments.runs.spec import LawSpec, SilencedSpec, Source, TemperatureSpec
 from nope.runtime.errors import one_of
 
@@ -21,7 +21,7 @@ def law(entry: Section, init: Source) -> LawSpec:
     """The model that the entry starts from under a law; nothing is trained. ValueError where its
     lambda was set already."""
     section, head_dim = entry.below('lam').only(('law', 'coefficient')), init.model.head_dim
-    weights = tasks.trained_weights(init)
+    weights = later.trained_weights(init)
     found = laws.read(section, weights.data, weights.typed.task, init.train_length, head_dim)
     laws.check_replaceable(entry, init)
     return LawSpec(init, *found)

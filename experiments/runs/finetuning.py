@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from experiments.config import Section
 from experiments.models import position_for, with_position
-from experiments.runs import tasks
+from experiments.runs import later, tasks
 from experiments.runs.spec import HeadScores, RunSpec, SilencedSpec, Source, adds_table
 from experiments.scope import Scope, warmup_steps
 from nope.model import ModelConfig
@@ -27,7 +27,7 @@ def from_entry(scope: Scope, entry: Section, init: Source) -> RunSpec:
     if 'model' in entry:
         changes = entry.below('model').only(('position',))
         if 'position' in changes:
-            field, weights = changes.path('position'), tasks.trained_weights(init)
+            field, weights = changes.path('position'), later.trained_weights(init)
             read = tasks.length_read(weights.data, weights.typed.task, init.train_length)
             position = position_for(changes['position'], model, read, field)
             model = with_position(model, position, changes, init.searched)
@@ -54,7 +54,7 @@ def from_entry(scope: Scope, entry: Section, init: Source) -> RunSpec:
         warmup_steps=warmup_steps(section, steps),
     )
     order = _order(scope, entry, init, model)
-    return tasks.later_run(scope, entry, section, init, model, optimizer, order_from=order)
+    return later.run(scope, entry, section, init, model, optimizer, order_from=order)
 
 
 def _order(scope: Scope, entry: Section, init: Source, model: ModelConfig) -> HeadScores | None:

@@ -7,7 +7,7 @@ import math
 
 from experiments.config import Section, is_number
 from experiments.models import coefficient, same_scaled_heads
-from experiments.runs import tasks
+from experiments.runs import later, tasks
 from experiments.runs.laws import trained_with
 from experiments.runs.spec import MultiplierChoice, RunSpec, Source
 from experiments.scope import Scope
@@ -33,7 +33,7 @@ def from_entry(scope: Scope, entry: Section, init: Source) -> RunSpec:
             'target',
             f'it must be beyond the training length, {init.train_length} (train.length sets it)',
         )
-    weights = tasks.trained_weights(init)
+    weights = later.trained_weights(init)
     of_weights = weights.data, weights.typed.task
     law = tasks.law_of(section, *of_weights, init.train_length, init.model.head_dim)
     of_text = not isinstance(init.data, TaskData)  # of a task its examples say how far they reach
@@ -57,7 +57,7 @@ def from_entry(scope: Scope, entry: Section, init: Source) -> RunSpec:
     )
     model = _model(entry, init, lam.Product(trained, law) if on_law else law)
     start = _start(scope, section, law, bound)
-    return tasks.later_run(scope, entry, section, init, model, optimizer, lam_start=start)
+    return later.run(scope, entry, section, init, model, optimizer, lam_start=start)
 
 
 def _entropy_length(
