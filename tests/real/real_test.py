@@ -18,7 +18,7 @@ from nope.data.chat import load_chat
 from nope.data.sources import Text
 from nope.evals import sliding
 from nope.evals.generation import Generator, Options
-from nope.evals.harness import evaluate, find, load
+from nope.evals.harness import adapter, evaluate, find, load
 from nope.evals.samples import SampleLog
 from nope.interop import tokenizer_in
 from nope.pretrained import Pretrained
@@ -110,7 +110,8 @@ def test_tasks_of_the_harness(
     loaded = load(find(list(TASKS), include=write_tasks(tmp_path), built_in=False))['tasks']
 
     def scores(task: str, window: int) -> dict[str, float]:
-        found = evaluate({task: loaded[task]}, generator, model.tokenizer, window=window)
+        asked = adapter(generator, model.tokenizer, window=window)
+        found = evaluate({task: loaded[task]}, asked)
         return {metric: found['results'][task][metric] for metric in wanted['harness'][task]}
 
     longest = model.described.train_length
