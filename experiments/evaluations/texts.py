@@ -17,6 +17,7 @@ from nope.data.documents import Documents, open_documents
 from nope.data.evaluation import EvalBlocks
 from nope.data.prefix import begun
 from nope.data.sources import Text, folders
+from nope.data.tokenizers import is_read_whole
 from nope.runtime import files
 
 log = logging.getLogger(__name__)
@@ -88,7 +89,7 @@ class TextFiles:
                 raise ValueError(f'{file} is no UTF-8 text: {error.reason}') from error
             if text:
                 tokens.append(known.encode(text))
-                replaced += not _is_utf8(text)
+                replaced += not is_read_whole(known, text)
         if replaced:
             log.warning('%s: %d files are no UTF-8; bytes that are none are U+FFFD', path, replaced)
         if not tokens:
@@ -101,14 +102,6 @@ def text_files(path: str) -> TextFiles:
     """The files at a path. ValueError for a folder without text, FileNotFoundError for nothing."""
     found = _files(pathlib.Path(path))
     return TextFiles(path, digest.of_json([digest.of_file(file) for file in found]))
-
-
-def _is_utf8(text: bytes) -> bool:
-    try:
-        text.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _files(path: pathlib.Path) -> list[pathlib.Path]:

@@ -24,7 +24,7 @@ import numpy as np
 from nope.data import digest, shards
 from nope.data.sources import PART_BYTES, CorpusPart, Source, of_split
 from nope.data.splits import SPLITS
-from nope.data.tokenizers import ByteTokenizer, Tokenizer, load_tokenizer
+from nope.data.tokenizers import Tokenizer, is_read_whole, load_tokenizer
 from nope.runtime import files, progress
 
 log = logging.getLogger(__name__)
@@ -227,7 +227,7 @@ def _tokenise_part(
             ids = text if isinstance(text, np.ndarray) else tokenizer.encode(text)
             if len(ids) == 0:
                 continue
-            if not isinstance(text, np.ndarray) and not _is_read_whole(text, tokenizer):
+            if not isinstance(text, np.ndarray) and not is_read_whole(tokenizer, text):
                 replaced[split] += 1
             if split not in writers:
                 stem = shards.shard_stem(split, index, count)
@@ -246,17 +246,6 @@ def _tokenise_part(
         for writer in writers.values():
             writer.discard()
         raise
-
-
-def _is_read_whole(text: str | bytes, tokenizer: Tokenizer) -> bool:
-    """False for bytes that are no UTF-8, of which a tokenizer of texts reads U+FFFD."""
-    if isinstance(text, str) or isinstance(tokenizer, ByteTokenizer):
-        return True
-    try:
-        text.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 class _Progress:

@@ -192,6 +192,17 @@ def spells_special(tokenizer: Tokenizer, text: str) -> bool:
     return found and not np.array_equal(tokenizer.encode(text), encode_special(tokenizer, text))
 
 
+def is_read_whole(tokenizer: Tokenizer, text: str | bytes) -> bool:
+    """False for bytes that are no UTF-8, of which a tokenizer of texts reads U+FFFD."""
+    if isinstance(text, str) or isinstance(tokenizer, ByteTokenizer):
+        return True
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def encode_special(tokenizer: Tokenizer, text: str | bytes) -> np.ndarray:
     """Token ids, int32 [n]. Special tokens that the text spells become these tokens. ValueError for
     a tokenizer that cannot read them."""
