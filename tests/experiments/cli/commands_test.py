@@ -11,7 +11,7 @@ import tomllib
 import pytest
 
 from experiments import cli, run
-from experiments.cli import extend
+from experiments.cli import extend, flags
 from experiments.config_files import ROOT
 
 NOPE = "import sys; sys.argv[0] = 'nope'; from experiments.cli import main; sys.exit(main())"
@@ -85,7 +85,23 @@ def test_extend_is_the_short_form_of_its_config(monkeypatch: pytest.MonkeyPatch)
     ]
 
 
-@pytest.mark.parametrize('stray', [['/m', '--length=8', '--text=t'], ['hf:/m', 'x', '--length=8']])
+def test_memory_that_runs_out_is_no_traceback_and_another_error_is() -> None:
+    said = r'^error: not enough memory: RESOURCE_EXHAUSTED: 9G$'
+    with pytest.raises(SystemExit, match=said), flags.ending(ValueError):
+        raise RuntimeError('RESOURCE_EXHAUSTED: 9G\nmore')
+    with pytest.raises(RuntimeError, match='INTERNAL'), flags.ending(ValueError):
+        raise RuntimeError('INTERNAL')
+
+
+@pytest.mark.parametrize(
+    'stray',
+    [
+        ['/m', '--length=8', '--text=t'],
+        ['hf:/m', 'x', '--length=8', '--text=t'],
+        ['hf:/m', '--length=8'],
+        ['hf:/m', '--length=8', '--text=t', '--config.data.source=jsonl:t'],
+    ],
+)
 def test_extend_refuses_what_is_no_checkpoint(
     stray: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
