@@ -3,7 +3,7 @@
 quick: bytes of the Python standard library, L = 64, 228k parameters; minutes to hours of two CPU
     cores.
 small: the same text, L = 128, 0.9M parameters; hours of two CPU cores, or one GPU.
-medium: the same text, L = 256, 4.9M parameters; hours to days of two CPU cores, or one GPU.
+medium: the same text, L = 256, 4.9M parameters; hours of two CPU cores, or one GPU.
 large: 688 English books in 8,192 subwords, L = 512, 34M parameters; one GPU. configs/books says how
     to make the books and their tokenizer. Not run.
 paper: TinyLlama 1.1B on SlimPajama and Starcoder, L = 2048; a TPU pod or a GPU cluster. Put

@@ -48,8 +48,8 @@ def data_of(scope: Scope, entry: Section) -> TaskData:
 
 
 def law_of(section: Section, data: RunData, task: str, train_length: int, head_dim: int) -> lam.Law:
-    """The law of lambda of a section, of the L of `length_read`, whose arguments these are; of
-    examples of a task with the last token of the answer, which n counts."""
+    """The law of lambda of a section. data, task, train_length: as `length_read`, which gives its
+    L. A law of the length adds the last token of a task's answer, which n counts."""
 
     def of_length(length: int) -> lam.Law:
         return lam.from_section(

@@ -189,8 +189,8 @@ class _Sequence(NamedTuple):
 def _targets(
     asked: Sequence[_Sequence], begin: int, piece: int, rows: int, width: int
 ) -> tuple[np.ndarray, np.ndarray, list[int]]:
-    """Where scored tokens are predicted in the piece that begins at the token `begin`, and which
-    they are, int32 [rows, width]; and how many each sequence has there."""
+    """Positions and ids of scored tokens in the piece from token `begin` on, int32 [rows, width],
+    and their number by sequence. Positions are those of the predictions, within the piece."""
     at_BW, targets_BW = np.zeros((2, rows, width), np.int32)
     counts = []
     for row, a in enumerate(asked):

@@ -302,7 +302,7 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def json_rows(path: pathlib.Path, made: Callable[[dict[str, Any]], Made]) -> Iterator[Made]:
-    """What `made` makes of the object in every line of a file; lines of white space are left out.
+    """Rows of a JSON lines file, as `made` makes them of each object. Blank lines are left out.
     ValueError, naming the line, for one without an object, and for what `made` refuses by one."""
     check_present(path)
     with path.open('rb') as file:
