@@ -176,8 +176,9 @@ RULES: tuple[Rule[Panels], ...] = (
         f'Passkey retrieval works to at least {CLAIMS["passkey_reach"].thresholds["windows"]} '
         'windows for every model without position encoding, ablations aside; lengths are nominal. '
         'It works up to the longest length such that the mean accuracy over depths is at least '
-        f'{LEAST} there and at every shorter length, 0 if there is none. Decided for each seed; '
-        'where seeds disagree nothing is, nor by panels that end earlier and work to their end.',
+        f'{LEAST} there and at every shorter length, 0 if there is none. Decided for each seed, if '
+        'models as trained work in their window; where seeds disagree nothing is, nor by panels '
+        'that end earlier and work to their end.',
         _reach,
         (NOPE,),
         Bound(AT_LEAST, CLAIMS['passkey_reach'].thresholds['windows']),

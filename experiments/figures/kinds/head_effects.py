@@ -107,7 +107,8 @@ RULES: tuple[Rule[Roles[Player]], ...] = (
     Rule(
         'global_carry_keys',
         'There is a head without position encoding, silenced alone, without which at least '
-        f'{LEAST:g} percentage points of keys are lost at the longest length.',
+        f'{LEAST:g} percentage points of keys are lost at the longest length. Decided where the '
+        'whole model repeats as many.',
         _keys,
     ),
 )
