@@ -53,8 +53,7 @@ def get_config(size: str = 'quick') -> ConfigDict:
         first = add_later(config, run, position, min(SHARES), near=False)
         labels[first] = f'{label}, first half split later, {SHARES[min(SHARES)]}'
     points = tuple(splits.add_point(config, name, label) for name, label in labels.items())
-    roles = {'retrofit': labels['nope_later_5_log_nope'], 'rope': 'RoPE'}
-    config.figure = {'kind': 'frontier', 'points': points, 'roles': roles}
+    config.figure = {'kind': 'frontier', 'points': points, 'roles': {'rope': 'RoPE'}}
     return config
 
 

@@ -42,10 +42,11 @@ ASKED: Mapping[str, str] = {
     'split_window': 'as trained',
 }
 GLOSSARY = (
-    'Words: a bend is the position from which loss or entropy stays 0.1 nats or bits above its '
-    'level inside L; reach, the longest length to which half of the keys are repeated, in windows '
-    "of L or of the search; rank, an encoding's place on a task; factor, by which NTK and YaRN "
-    'stretch positions. "Highest" and the like name the case that decides.'
+    'Words: a bend is the position from which the loss stays 0.1 nats above its mean over '
+    '[L/2, L], or the entropy 0.1 bits above its line against ln i on [L/4, L]; reach, the longest '
+    'length to which half of the keys are repeated, in windows of L or of the search; rank, an '
+    'encoding\'s place on a task; factor, by which NTK and YaRN stretch positions. "Highest" and '
+    'the like name the case that decides.'
 )
 # Of the seeds that a verdict rests on, behind its sign.
 SMALL = str.maketrans(
@@ -72,7 +73,7 @@ def markdown(
         'the seeds; one decides where three might not. Brackets: the 95 % interval over seeds. '
         'The figures with the most seeds decide. If one of them is undecided, so is the claim. '
         f'{MARKS[DISAGREE]}: another figure has the opposite verdict. A claim has a line for each '
-        'text, and no verdict mixes two. Each file has its statement, commit and device. The first '
+        'text, and no verdict mixes two. Each file has the statements. The first '
         "paper's eleven claims are numbered, some in parts.",
         GLOSSARY,
         f'## Five claims\n\n{_first_five(board, sizes, link)}',

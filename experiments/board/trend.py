@@ -120,7 +120,7 @@ def draw(found: Sequence[Course]) -> mpl.Figure:
             )
         ]
         bar = mpl.Line2D([], [], color=style.BLACK, linestyle='none', marker='|', markersize=9)
-        bar.set_label('95 % over seeds')
+        bar.set_label('95 % interval')
         handles.append(bar)
         handles.append(mpl.Line2D([], [], color=style.BLACK, linestyle='--', label='limit'))
         figure.legend(

@@ -14,8 +14,7 @@ from experiments.figures.read.frontier_point import FrontierPoint
 from experiments.figures.read.length_group import check_windows
 from experiments.figures.roles import Roles, Shape, Undecided
 
-# A model with split heads from its first step on, and one whose heads were split afterwards.
-SPLIT, RETROFIT, ROPE = 'split', 'retrofit', 'rope'
+SPLIT, ROPE = 'split', 'rope'
 # Lambda on split heads: one number a head, or one a model under several laws; and NAPE.
 PER_HEAD, ONE_NUMBER, NAPE = 'per_head', 'one_number', 'nape'
 # A hybrid whose local layers are state spaces, and one whose local layers have windows.
@@ -29,38 +28,17 @@ SAID: Mapping[str, str] = {
 }
 SHORT: Mapping[str, str] = {PER_HEAD: 'a number a head', STATE_SPACE: 'state spaces'}
 ROLES: Mapping[str, Shape] = {
-    **dict.fromkeys((SPLIT, RETROFIT, ROPE, PER_HEAD, NAPE, STATE_SPACE, WINDOW), Shape.ONE),
+    **dict.fromkeys((SPLIT, ROPE, PER_HEAD, NAPE, STATE_SPACE, WINDOW), Shape.ONE),
     ONE_NUMBER: Shape.SEVERAL,
 }
 
 Points = Roles[FrontierPoint]
+FAR = CLAIMS['keeps_loss'].thresholds['multiple']
 
 
-def _keeps_loss(claim: str, role: str) -> Rule[Points]:
-    multiple = CLAIMS[claim].thresholds['multiple']
-
-    def rise(points: Points) -> dict[str, np.ndarray]:
-        return {'': _loss(points[role], multiple) - _loss(points[role], 1)}
-
-    return Rule(
-        claim,
-        f'Mean loss of windows of {multiple:g} L less that of windows of L',
-        Every(rise, Bound(AT_MOST, 'nats'), f'rise from L to {multiple:g} L'),
-        (role,),
-    )
-
-
-def _in_domain(claim: str, role: str) -> Rule[Points]:
-    return Rule(
-        claim,
-        'Mean loss of windows of L less that of the RoPE model',
-        Every(
-            lambda points: {'': points[role].x - points[ROPE].x},
-            Bound(AT_MOST, 'nats'),
-            'split - RoPE at L',
-        ),
-        (role, ROPE),
-    )
+def _rise(points: Points) -> dict[str, np.ndarray]:
+    far_S, near_S = (_loss(points[SPLIT], multiple, 'loss_tail') for multiple in (FAR, 1.0))
+    return {'': far_S - near_S}
 
 
 def _keys(claim: str, field: str) -> Rule[Points]:
@@ -109,12 +87,12 @@ def _further(claim: str, role: str, rival: str) -> Rule[Points]:
     )
 
 
-def _loss(point: FrontierPoint, multiple: float) -> np.ndarray:
-    """[seeds] mean loss of windows of so many L, nats."""
+def _loss(point: FrontierPoint, multiple: float, part: str = 'loss_window') -> np.ndarray:
+    """[seeds] mean loss of windows of so many L or, loss_tail, of their last L / 2, nats."""
     index = point.loss.at(multiple)
     if index is None:
         raise Undecided(f'{point.label!r} was not measured at {multiple:g} L')
-    return point.loss.loss_window[:, index]
+    return getattr(point.loss, part)[:, index]
 
 
 def _share(point: FrontierPoint, multiple: float) -> np.ndarray:
@@ -128,10 +106,23 @@ def _share(point: FrontierPoint, multiple: float) -> np.ndarray:
 
 
 RULES: tuple[Rule[Points], ...] = (
-    _keeps_loss('keeps_loss', SPLIT),
-    _in_domain('in_domain', SPLIT),
-    _keeps_loss('retrofit_keeps_loss', RETROFIT),
-    _in_domain('retrofit_in_domain', RETROFIT),
+    Rule(
+        'keeps_loss',
+        f'Mean loss of the last L/2 positions of windows of {FAR:g} L less that of windows of L, '
+        'which end at the same tokens',
+        Every(_rise, Bound(AT_MOST, 'nats'), f'rise from L to {FAR:g} L'),
+        (SPLIT,),
+    ),
+    Rule(
+        'in_domain',
+        'Mean loss of windows of L less that of the RoPE model',
+        Every(
+            lambda points: {'': points[SPLIT].x - points[ROPE].x},
+            Bound(AT_MOST, 'nats'),
+            'split - RoPE at L',
+        ),
+        (SPLIT, ROPE),
+    ),
     _keys('keys_far', 'keys'),
     _keys('keys_four', 'four'),
     _below('per_head_below_one', PER_HEAD, ONE_NUMBER),

@@ -21,12 +21,6 @@ CLAIMS = (
     Claim(
         'keeps_loss', 'Split heads keep the loss to 32 L', thresholds={'nats': 0.05, 'multiple': 32}
     ),
-    Claim(
-        'retrofit_keeps_loss',
-        'Heads split later keep the loss',
-        thresholds={'nats': 0.05, 'multiple': 32},
-    ),
-    Claim('retrofit_in_domain', 'Split later, nothing lost at L', thresholds={'nats': 0.01}),
     Claim('in_domain', 'Split heads lose nothing at L', thresholds={'nats': 0.01}),
     Claim(
         'keys_far',

@@ -110,6 +110,7 @@ def rows(point: FrontierPoint) -> list[dict[str, Any]]:
             'seed': seed,
             'length_over_L': multiple,
             'loss_window_nats': _at(point.loss, 'loss_window', s, multiple),
+            'loss_tail_nats': _at(point.loss, 'loss_tail', s, multiple),
             'share_of_keys': _at(point.keys, 'shares', s, multiple),
             'share_of_four_keys': _at(point.four, 'shares', s, multiple),
             'prompts': point.keys.prompts,
