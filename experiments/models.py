@@ -10,7 +10,7 @@ import numpy as np
 
 from experiments.config import Section
 from nope.model import ModelConfig, lam
-from nope.positions import Position, RoPE, Split, from_section
+from nope.positions import Position, RoPE, Split, Unscaled, from_section
 from nope.runtime.errors import FieldError, describe
 
 LAW_MOVED = "acts in heads without a position encoding, 'nope', and these would be others"
@@ -54,8 +54,9 @@ def position_for(
 ) -> Position:
     """Another position encoding for a trained model. RoPE for a RoPE model, in a split too, keeps
     its own fields, its base above all, where the section leaves them out. ValueError for a section
-    that is none, and where layers differ in such a field, of which one would be lost. limited:
-    whether it is also for layers with a window or chunks."""
+    that is none, for a scaling in place of one of another kind that the model was trained with, and
+    where layers differ in a field that is left out. limited: whether it is also for layers with a
+    window or chunks."""
     if not isinstance(section, Mapping):
         raise ValueError(describe(field, section, "it takes named values, as {'kind': 'none'}"))
     kinds = [kind for kind in model.kinds if limited or not kind.is_limited]
@@ -69,6 +70,12 @@ def position_for(
         return from_section(section, train_length, field)
     made = from_section({'kind': 'rope', **section}, train_length, field)
     given = {name: getattr(made, name) for name in section if name != 'kind'}
+    for position in own:
+        if 'scaling' in given and type(position.scaling) not in (Unscaled, type(made.scaling)):
+            raise ValueError(
+                f'{field}.scaling, {made.describe()}, would take the place of the scaling that the '
+                f'model was trained with, {position.describe()}; accepted: other numbers of that'
+            )
     changed = [dataclasses.replace(position, **given) for position in own]
     for name in (f.name for f in dataclasses.fields(RoPE)):
         if len(several := {getattr(position, name) for position in changed}) > 1:

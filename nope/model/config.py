@@ -39,7 +39,8 @@ class ModelConfig(ModelFields):
             whole = dataclasses.replace(self, position_range=None)
             return whole.with_position(position, limited=limited)
         if not self.pattern:
-            return dataclasses.replace(self, position=position)
+            kept = self.window is not None and not limited
+            return self if kept else dataclasses.replace(self, position=position)
         checks.check_position(self, LayerKind(position), 'position')
         everywhere = all(isinstance(kind.position, NoPE) for kind in self.pattern)
         kinds = (

@@ -138,6 +138,11 @@ def test_another_scaling_keeps_the_base_of_the_checkpoint(tmp_path: pathlib.Path
     assert evals['rope/seed0'].run.model.position == own
     scaled = evals['dynamic_ntk_2/seed0'].model.position
     assert scaled == dataclasses.replace(own, scaling=DynamicNTK(2.0, 64))
+    trained = dataclasses.replace(model, position=dataclasses.replace(own, scaling=Linear(8.0)))
+    save(tmp_path / 'scaled', tiny.variables(trained), Described(trained, 32), tokenizer='bytes')
+    config.runs.rope.init = f'hf:{tmp_path / "scaled"}'
+    with pytest.raises(ValueError, match=r'position\.scaling, RoPE, .* that the model was trained'):
+        build(config)
 
 
 def test_weights_are_not_read_with_an_encoding_that_they_were_not_made_for(
