@@ -96,13 +96,13 @@ class Unwritable(ValueError):
 def from_entry(scope: Scope, entry: Section, name: str, run: Source) -> ExportSpec:
     """Unwritable before hours of a search, for a model or a lambda that cannot be written so.
 
-    Without `target`, a law of the length is written for the longest that it was searched at."""
+    Without `target` it is for the longest length that it was searched or trained on at."""
     length = None
     if 'target' in entry and entry.optional('target') is not None:
         entry.at_least('target', 1)
         share = entry.get('share', 1.0)
         length = scope.share(entry['target'], share, entry.path('share'))
-    elif run.unchanged.fine_tunes or run.model.lam != Constant():
+    else:
         length = run.tuned_length
     own = 'float32' if run.imported is None else run.imported.dtype
     dtype = entry.get('dtype', '') or own

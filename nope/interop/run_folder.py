@@ -101,6 +101,9 @@ def read_run(folder: pathlib.Path, mesh: Mesh, step: int | None = None) -> Saved
         source = source.get('init')
     dtype = str(source['dtype']) if source else 'float32'  # that the weights were imported in
     described = inherited._replace(model=model, train_length=train_length, dtype=dtype, **own)
+    lengths = spec.get('train', {}).get('lengths', ())
+    if (longest := max(lengths, default=0)) > (described.longest or 0):
+        described = described._replace(longest=int(longest))
     return SavedModel(described, variables, spec)
 
 

@@ -74,6 +74,9 @@ def test_a_run_folder_keeps_it_and_so_does_a_search_from_there(
         folder = tmp_path / f'on-{base.name}'
         write_search(folder, base, init, tiny.varied_lam(model), about.model)
         assert read_run(folder, tiny.mesh()).described.longest == 131_072
+        train = {'lengths': [4096, 262_144]}
+        write_search(folder / 'up', base, init, tiny.varied_lam(model), about.model, train=train)
+        assert read_run(folder / 'up', tiny.mesh()).described.longest == 262_144
 
 
 @pytest.mark.parametrize('model', [PHI3])
