@@ -86,8 +86,6 @@ def get_config(argument: str = '') -> ConfigDict:
     config.split_share, config.split_window = 0.5, 512
     for section in (config.ruler, config.passkey, config.longppl):
         section.bos = placeholder(bool)
-    read = {name: config.data.get_ref(name) for name in ('source', 'field')}
-    config.corpora = {'text': {**read, 'split': 'test'}}
     config.passkey.template = 'paper'
     config.ruler.update(samples=50, leave_out=True)  # tasks that a length has no room for
     config.evaluation.windows = 16
@@ -130,7 +128,7 @@ def _evaluation(config: ConfigDict, measure: str) -> dict:
         return {'kind': 'positions', 'times': config.get_ref('entropy_at')}
     if measure == 'longppl':
         times, judge = config.get_ref('longppl_lengths'), _run(config, 'yarn_8')[0]
-        return {'kind': 'longppl', 'times': times, 'corpus': 'text', 'evaluator': judge}
+        return {'kind': 'longppl', 'times': times, 'evaluator': judge}
     if measure == 'ruler':
         return {'kind': 'ruler', 'times': times}
     haystack = 'text' if measure == 'text_keys' else 'filler'

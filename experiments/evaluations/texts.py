@@ -11,6 +11,7 @@ import numpy as np
 
 from experiments.config import Section
 from experiments.evaluations.entry import EvalEntry
+from experiments.runs import text_of
 from nope import data
 from nope.data import SPLITS, DataConfig, digest, load_tokenizer, prefix_of
 from nope.data.documents import Documents, open_documents
@@ -117,9 +118,11 @@ Corpus = DataConfig | TextFiles
 
 def corpus_of(asked: EvalEntry) -> tuple[Corpus, str]:
     """The entry of `corpora` that the evaluation names, read with the run's tokenizer, and its
-    split. ValueError for a split of all files that are no text."""
-    corpora = asked.scope.group('corpora')
-    name = asked.entry.get('corpus', '')
+    split. Without a name the text that the run was trained on, in the split of `evaluation`.
+    ValueError for a split of all files that are no text."""
+    if 'corpus' not in asked.entry:
+        return text_of(asked.run), asked.section('evaluation').choice('split', SPLITS[1:])
+    corpora, name = asked.scope.group('corpora'), asked.entry['corpus']
     if name not in corpora:
         raise ValueError(
             f'{asked.where}.corpus is {name!r}; the config has the corpora {list(corpora)}'

@@ -101,7 +101,10 @@ def test_global_drops_the_rotation_of_layers_without_a_window(directories, tmp_p
     again = dataclasses.replace(SMALL, position=NoPE(), pattern=(WINDOWED[0], LayerKind(NoPE())))
     given = Described(again, L, 257, 256)
     save(tmp_path / 'split', tiny.variables(again), given, tokenizer='bytes')
-    for path in (directories['rope'], tmp_path / 'split'):  # nothing to drop
+    every = dataclasses.replace(SMALL, position=RoPE(), window=8)
+    given = Described(every, L, 257, 256)
+    save(tmp_path / 'every', tiny.variables(every), given, tokenizer='bytes')
+    for path in (directories['rope'], tmp_path / 'split', tmp_path / 'every'):  # nothing to drop
         with pytest.raises(ValueError, match=r"runs\.global\.nope is 'global'; .* with a window"):
             run_of(path, 'global')
 
@@ -138,10 +141,22 @@ def test_a_split_keeps_the_base_of_the_checkpoint_in_its_windows(directories) ->
 
 
 def test_a_recipe_is_exported_for_the_longest_length_of_its_search(directories) -> None:
-    recipes = 'nothing,yarn_4,nothing+log,dropped+short,loss'
+    recipes = 'nothing,yarn_4,nothing+log,nothing+headscale,dropped+short,loss'
     exports = build(asked(directories['rope'], recipes)).exports
     found = {export.name: export.export.length for export in exports}
-    assert found == {'yarn_4': None, 'nothing_log': 4 * L, 'dropped_short': L}
+    assert found == {
+        'yarn_4': None, 'nothing_log': 4 * L, 'nothing_headscale': 4 * L, 'dropped_short': L
+    }  # fmt: skip
+
+
+def test_longppl_reads_the_text_that_the_loss_is_of(directories, tmp_path) -> None:
+    (tmp_path / 'text.jsonl').write_text('{"text": "a", "kind": "prose"}')
+    changes = {'evaluation.split': 'validation', 'data.leave_out': (('kind', 'code'),)}
+    changes['data.source'] = f'jsonl:{tmp_path / "text.jsonl"}'
+    found = build(asked(directories['rope'], 'nothing,loss,longppl', **changes)).evals
+    longppl, loss = found['nothing_longppl'], found['nothing_loss']
+    assert longppl.corpus == loss.run.data and loss.run.data.sources[0].leave_out
+    assert longppl.split == loss.windows.split == 'validation'
 
 
 def test_an_export_that_no_directory_can_hold_is_left_out_by_name(directories, caplog) -> None:
