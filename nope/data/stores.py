@@ -52,8 +52,8 @@ def open_store(
     store = shards.TokenStore(folder, split, metadata)
     if store.documents == 0:
         raise ValueError(
-            f'{source.name()}: its {split} split has no documents; give it a larger corpus, or one '
-            'with folders or files named train, validation and test'
+            f'{source.name()}: its {split} split has no documents; measure another split, or give '
+            'a larger corpus, or one with folders or files named train, validation and test'
         )
     return store
 

@@ -119,17 +119,17 @@ class TextPart:
 
 
 def _splits(path: pathlib.Path, names: Sequence[str]) -> dict[str, str]:
-    """Splits of whole files; {} where each is cut by position."""
-    found = {name: splits.split_of(name.encode()) for name in names}
+    """Splits of whole files that are not empty; {} where each is cut by position."""
     paths = {name: folders.resolve(path, name) for name in names}
-    sizes = {name: files.utf8_size(file) for name, file in paths.items()}
+    sizes = {name: size for name, file in paths.items() if (size := files.utf8_size(file))}
+    found = {name: splits.split_of(name.encode()) for name in sizes}
     trained = sum(size for name, size in sizes.items() if found[name] == 'train')
     every = set(found.values()) == set(splits.SPLITS)
     if every and trained >= LEAST_TRAINED * sum(sizes.values()):
         return found
-    if len(names) < len(splits.SPLITS) or _fills_all(paths.values()):
+    if len(sizes) < len(splits.SPLITS) or _fills_all(paths.values()):
         return {}
-    *train, validation, test = sorted(names, key=lambda name: digest.fraction(name.encode()))
+    *train, validation, test = sorted(sizes, key=lambda name: digest.fraction(name.encode()))
     return dict.fromkeys(train, 'train') | {validation: 'validation', test: 'test'}
 
 

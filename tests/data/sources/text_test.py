@@ -131,6 +131,17 @@ def test_few_texts_of_few_lines_still_fill_every_split(tmp_path, lines):
     assert len(documents) == 10 and shares['validation'] >= 1 and shares['test'] >= 1
 
 
+def test_empty_files_fill_no_split(tmp_path):
+    folder = tmp_path / 'text'
+    folder.mkdir()
+    names = [f'chapter{i}.txt' for i in range(1, 31)]
+    empty = [name for name in names if split_of(name.encode()) == 'validation']
+    for name in names:
+        (folder / name).write_text('' if name in empty else 'a line\n' * 100)
+    shares = collections.Counter(split for split, _ in read_all(Text(str(folder)), tmp_path))
+    assert empty and set(shares) == {'train', 'validation', 'test'}
+
+
 def test_one_long_text_among_many_does_not_leave_training_without_text(tmp_path):
     """By a hash of its name the long one is of the test."""
     folder = tmp_path / 'text'
