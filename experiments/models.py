@@ -71,6 +71,7 @@ def position_for(
     made = from_section({'kind': 'rope', **section}, train_length, field)
     given = {name: getattr(made, name) for name in section if name != 'kind'}
     for position in own:
+        assert isinstance(made, RoPE)
         if 'scaling' in given and type(position.scaling) not in (Unscaled, type(made.scaling)):
             raise ValueError(
                 f'{field}.scaling, {made.describe()}, would take the place of the scaling that the '

@@ -17,6 +17,7 @@ from jaxtyping import Array, Float, Float32, Int, Int32, Real
 
 from nope.runtime.mesh_axes import axes_of, parts_of
 from nope.runtime.platform import target_device
+from nope.runtime.products import exact_einsum
 
 
 class _Limits(NamedTuple):
@@ -109,7 +110,7 @@ def logits(
     hidden: Float[Array, '*BT D'], head_DV: Float[Array, 'D V'], cap: float | None = None
 ) -> Float32[Array, '*BT V']:
     """[..., V] float32 of hidden states [..., D]; within -cap and cap where there is one."""
-    found = jnp.einsum('...D,DV->...V', hidden, head_DV, preferred_element_type=jnp.float32)
+    found = exact_einsum('...D,DV->...V', hidden, head_DV)
     return found if cap is None else cap * jnp.tanh(found / cap)
 
 
@@ -190,13 +191,11 @@ def _d_logits(
 
 
 def _d_hidden(d_logits_BTV: jax.Array, head_DV: jax.Array) -> jax.Array:
-    return jnp.einsum(
-        'BTV,DV->BTD', d_logits_BTV, head_DV, preferred_element_type=jnp.float32
-    ).astype(head_DV.dtype)
+    return exact_einsum('BTV,DV->BTD', d_logits_BTV, head_DV).astype(head_DV.dtype)
 
 
 def _d_head(hidden_BTD: jax.Array, d_logits_BTV: jax.Array) -> jax.Array:
-    return jnp.einsum('BTD,BTV->DV', hidden_BTD, d_logits_BTV, preferred_element_type=jnp.float32)
+    return exact_einsum('BTD,BTV->DV', hidden_BTD, d_logits_BTV)
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))

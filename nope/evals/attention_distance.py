@@ -21,6 +21,7 @@ from nope.evals import attention_rows
 from nope.evals.attention_rows import BUDGET, Model
 from nope.evals.forward import Progress
 from nope.records import Measure, Records
+from nope.runtime.products import exact_einsum
 
 _SMALLEST = float(np.finfo(np.float32).tiny)
 
@@ -130,7 +131,7 @@ def divergence_sums(
             true = p * (logs_p - logs_m) + q * (logs_q - logs_m)
             swapped = (p + q) / 2 * (2 * logs_m - logs_p - logs_q)
             found = true.sum(axis=-1) / 2, swapped.sum(axis=-1) / 2
-            return tuple(jnp.einsum('BMR,BR->BM', x, inside_BR) for x in found)  # type: ignore[return-value]
+            return tuple(exact_einsum('BMR,BR->BM', x, inside_BR) for x in found)  # type: ignore[return-value]
 
         return jax.lax.map(of_head, p_BNRS.swapaxes(0, 1))
 

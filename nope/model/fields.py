@@ -78,7 +78,8 @@ class ModelFields:
     attention_dropout: that of the attention weights; 'reference' alone has it, with T x S numbers
         for each head, and then trains whatever evaluations attend with.
     init: the rule fresh parameters are drawn by (`nope.model.init`).
-    dtype: of the computation; parameters are float32 always.
+    dtype: of the computation; parameters are float32 always. Products of float32 are exact, and on
+        accelerators many times slower than 'bfloat16'.
     remat: what the backward pass recomputes: nothing, norms and the MLP's gate ('elementwise'),
         everything but the matrix products ('dots'), or whole layers ('full'); 'fit' is in training
         the first of these that fits a device (`nope.training.remat`). XLA's CPU backend

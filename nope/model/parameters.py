@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from nope.model import context
+from nope.runtime.products import exact
 
 
 def parameter(
@@ -37,7 +38,8 @@ def project(x_BTC: jax.Array, weight_CE: jax.Array) -> jax.Array:
     (twice as fast there; on accelerators the reshapes are free). Where the sequence is
     sharded the merged axis could not be, and the axes stay apart.
     """
+    precision = exact(x_BTC.dtype)
     if context.sequence_sharded():
-        return x_BTC @ weight_CE
+        return jnp.matmul(x_BTC, weight_CE, precision=precision)
     B, T, C = x_BTC.shape
-    return (x_BTC.reshape(B * T, C) @ weight_CE).reshape(B, T, -1)
+    return jnp.matmul(x_BTC.reshape(B * T, C), weight_CE, precision=precision).reshape(B, T, -1)

@@ -6,7 +6,12 @@ import jax
 import jax.numpy as jnp
 
 
+def exact(dtype: jnp.dtype) -> str | None:
+    """The `precision` of a product whose factors are not rounded: accelerators take float32 as tf32
+    or bfloat16 unless told."""
+    return 'highest' if dtype == jnp.float32 else None
+
+
 def exact_einsum(spec: str, x: jax.Array, y: jax.Array) -> jax.Array:
-    """float32 sums of exact products, also of float32, which accelerators round unless told."""
-    exact = 'highest' if x.dtype == jnp.float32 else None
-    return jnp.einsum(spec, x, y, precision=exact, preferred_element_type=jnp.float32)
+    """float32 sums of exact products."""
+    return jnp.einsum(spec, x, y, precision=exact(x.dtype), preferred_element_type=jnp.float32)
