@@ -1,6 +1,6 @@
 """Least work of pieces by arithmetic: FLOPs, time on a device at its peak, memory of the state.
 
-FLOPs are those of MFU (`nope.model.counts`): matrix products and the causal half of attention,
+FLOPs are those of MFU (`nope.model.counts`): matrix products and the keys that queries see,
 nothing recomputed. An evaluation's are those of the sequences it reads, where its spec says how
 many. Generated tokens, and samples that only a data set's files tell, are not counted.
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from nope.model.config import ModelConfig
+from nope.model.kinds import LayerKind
 
 
 def parameters(model: ModelConfig) -> int:
@@ -37,23 +38,35 @@ def parameters(model: ModelConfig) -> int:
 def training_flops(model: ModelConfig, length: int, *, frozen: bool = False) -> float:
     """FLOPs of a training step per token of a sequence of `length`.
 
-    A weight in a matrix product counts 6. Attention counts the causal half of its two products,
-    and of an encoder both whole, forward and backward, without windows. frozen: a search of
-    lambda, whose weights have no gradients and count 4.
+    A weight in a matrix product counts 6. Attention counts its two products, forward and backward,
+    with the keys that a query sees: on average half of them under a causal mask. frozen: a search
+    of lambda, whose weights have no gradients and count 4.
     """
     weights: float = model.vocab_size * model.width
     weights += model.width * model.layers * (model.token_width or 0)
-    dims = 0
+    attended = 0.0
     for layer in range(model.layers):
         weights += _layer_weights(model, layer)
         kind = model.layer_kinds[layer]
         if kind.attends:
-            dims += model.heads * model.of_layer(layer).head_dim
+            attended += model.of_layer(layer).head_dim * _attended(kind, model.heads, length)
         elif kind.mixer is not None:
             weights += kind.mixer.products()
-    attended = dims * (2 if model.temperature == 'entropy' else 1)
+    attended *= 2 if model.temperature == 'entropy' else 1
     seen = 6.0 if model.causal else 12.0
-    return (4.0 if frozen else 6.0) * weights + seen * attended * length
+    return (4.0 if frozen else 6.0) * weights + seen * attended
+
+
+def _attended(kind: LayerKind, heads: int, length: int) -> float:
+    """Twice the mean number of keys that a query sees under a causal mask, of all heads."""
+    window = min(kind.window or length, length)
+    near = min(kind.position.local_window or window, window)
+    local = kind.position.local_heads(heads) if near < window else 0
+    if kind.chunk is not None:
+        return float(heads * min(kind.chunk, length))
+    # W keys, but for the first W queries, which see half as many on average.
+    wide, narrow = ((2 - w / max(length, 1)) * w for w in (window, near))
+    return local * narrow + (heads - local) * wide
 
 
 def _projections(model: ModelConfig, layer: int) -> tuple[int, int]:

@@ -6,6 +6,7 @@ import random
 from typing import Any
 
 import jax
+import numpy as np
 import pytest
 
 from nope.model import LayerKind, ModelConfig, counts
@@ -114,6 +115,26 @@ def test_a_training_step_costs_six_flops_per_weight_and_the_causal_half_of_atten
     plain = tiny.model(mlp='plain')
     saved = 6 * 2 * 32 * 48
     assert counts.training_flops(plain, 100) == 6 * weights + attention - saved
+
+
+@pytest.mark.parametrize(
+    ('changes', 'seen'),
+    [
+        ({'window': 64}, (64,) * 4),
+        ({'pattern': (LayerKind(NoPE(), chunk=64),)}, ('chunk',) * 4),
+        ({'position': Split(NoPE(), window=64)}, (64, 64, None, None)),
+        ({'position': Split(NoPE(), window=64), 'window': 256}, (64, 64, 256, 256)),
+    ],
+)
+def test_attention_counts_the_keys_that_heads_see(changes, seen) -> None:
+    T = 2048
+    rows = np.arange(1, T + 1)
+    means = {'chunk': (rows - 1) % 64 + 1} | {w: np.minimum(rows, w or T) for w in (64, 256, None)}
+    model = tiny.model(**changes)
+    dense = counts.training_flops(model, 0)
+    per_key = 2 * 6 * 2 * 8  # layers, forward and backward of both products, numbers of a head
+    expected = per_key * sum(means[head].mean() for head in seen)
+    assert counts.training_flops(model, T) - dense == pytest.approx(expected, rel=0.02)
 
 
 ROPE, NOPE, FORGET = LayerKind(RoPE()), LayerKind(), LayerKind(ForgetGate())
