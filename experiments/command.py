@@ -81,7 +81,8 @@ def run(
         processes.start(distributed, met=ending.watch)
         if not processes.is_first():
             only_warnings()
-        should_stop = processes.StopTogether(StopRequest().requested)
+        stop = StopRequest()
+        should_stop = processes.StopTogether(stop.requested)
         experiment = build(config, changed)
         check_processes(experiment)
         workspace = Workspace(folder)
@@ -103,6 +104,7 @@ def run(
         if place and any(isinstance(spec, RunSpec) for spec in plan.missing):
             processes.from_first(lambda: folders.check_writable(place))
         check(bench, plan.missing)
+        stop.listen()
     except INPUT_ERRORS as error:
         raise Failure(status_of(error), error) from error
     except MemoryError as error:
@@ -189,12 +191,20 @@ def tell_exports(workspace: Workspace, experiment: Experiment) -> None:
             print(workspace.folder(export))
 
 
+_STOPS = (signal.SIGTERM, signal.SIGINT)
+
+
 class StopRequest:
-    """Turns SIGTERM and the first Ctrl-C into a request that loops ask for; a second one kills."""
+    """SIGTERM and the first Ctrl-C as a request that loops ask for; a second one kills. Until it
+    listens the first one does: there is nothing to save while the input is read."""
 
     def __init__(self) -> None:
         self._asked = False
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in _STOPS:  # JAX has handlers of its own where there are several processes
+            signal.signal(number, signal.SIG_DFL)
+
+    def listen(self) -> None:
+        for number in _STOPS:
             signal.signal(number, self._ask)
 
     def requested(self) -> bool:

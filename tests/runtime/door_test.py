@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 
@@ -47,6 +48,7 @@ def test_what_a_terminal_has_no_character_for_is_escaped() -> None:
             'from experiments.command import StopRequest\n'
             'import os, signal\n'
             'asked = StopRequest()\n'
+            'asked.listen()\n'
             'os.kill(os.getpid(), signal.SIGTERM)\n'
             'sys.exit(6 if asked.requested() else 0)',
             6,
@@ -61,6 +63,16 @@ def test_a_command_goes_on_where_nobody_reads_its_errors(code: str, status: int)
     done = subprocess.run([sys.executable, '-c', said], cwd=ROOT, stderr=writer)
     os.close(writer)
     assert done.returncode == status
+
+
+@pytest.mark.parametrize('name', ['SIGTERM', 'SIGINT'])
+def test_a_signal_ends_a_command_that_reads_its_input(name: str) -> None:
+    code = (
+        'from experiments.command import StopRequest\n'
+        f'import os, signal; StopRequest(); os.kill(os.getpid(), signal.{name})'
+    )
+    done = subprocess.run([sys.executable, '-c', code], cwd=ROOT)
+    assert done.returncode == -signal.Signals[name]
 
 
 def test_a_command_may_become_another_one() -> None:
