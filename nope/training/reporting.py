@@ -62,7 +62,7 @@ class Reporter:
         self._tracker: Tracker | None = None
         if first and compute.wandb is not None:
             how: dict[str, Any] = {'title': title, 'folder': folder, 'config': identity}
-            self._tracker = Tracker(compute.wandb, folder.name, **how)
+            self._tracker = Tracker(compute.wandb, goes_on=start > 0, **how)
         self._writer = MetricsWriter(folder, resume_step=start) if first else None
         self._bar = progress.bar(
             total=config.steps, initial=start, desc=title, unit='step', disable=not first

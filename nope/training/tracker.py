@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import pathlib
+import secrets
 from collections.abc import Mapping
 from typing import Any
 
+from nope.runtime import files
+
+RUN_ID = 'wandb.txt'  # in a training's folder
 FORBIDDEN = '/\\#?%:'  # in the name of a project
 LONGEST = 128
 EXTRA = "pip install -e '.[wandb]' in the folder of this project"
@@ -30,26 +34,31 @@ class Tracker:
     """Writer of one row a step to a run of a project, through a process of its own that wandb
     starts. Environment variables of wandb hold, as WANDB_MODE=offline.
 
-    run_id: of the run in the project. A run that is there goes on, and its steps stay. title: its
-    name. folder: wandb's files go to wandb/ in it. config: is shown beside the metrics. Raises
-    wandb's errors for a server that cannot be reached or refuses.
+    title: the run's name. folder: of the training; wandb's files go to wandb/ in it, and the run's
+    id to a file. goes_on: whether the training continues, and with it the run of that id, whose
+    steps stay; else there is a new one. config: is shown beside the metrics. Raises wandb's errors
+    for a server that cannot be reached or refuses.
     """
 
     def __init__(
         self,
         project: str,
-        run_id: str,
         *,
         title: str,
         folder: pathlib.Path,
+        goes_on: bool,
         config: Mapping[str, Any],
     ) -> None:
         import wandb
 
         folder.mkdir(parents=True, exist_ok=True)
+        noted = folder / RUN_ID
+        if not (goes_on and noted.exists()):
+            # Of a run that was deleted there may be rows under the folder's name.
+            files.write_text(noted, f'{folder.name}-{secrets.token_hex(4)}')
         self._run = wandb.init(
             project=project,
-            id=run_id,
+            id=noted.read_text('utf-8'),
             name=title,
             dir=str(folder),
             config=dict(config),

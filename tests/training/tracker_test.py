@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib.machinery
 import pathlib
+import shutil
 import sys
 import types
 from typing import Any
@@ -65,12 +66,13 @@ def tracked(**changes: Any) -> Compute:
 def test_a_run_is_given_every_row(wandb: Fake, tmp_path: pathlib.Path) -> None:
     folder = tmp_path / 'small-0123456789ab'
     run(folder, PRETRAIN, compute=tracked())
-    rows = wandb.rows[folder.name]
+    (rows,) = wandb.rows.values()
     assert [{'step': step, **row} for step, row in rows.items()] == metrics.read(folder)
     assert list(rows) == [2, 3, 4, 6]
     assert {'loss', 'learning_rate'} <= rows[2].keys()
     assert {'entropy/0', 'max_logit/0'} <= rows[3].keys()
     (asked,) = wandb.asked
+    assert asked['id'].startswith(f'{folder.name}-')
     assert (asked['project'], asked['name'], asked['dir']) == ('mine', 'test', str(folder))
     assert asked['config'] == {'seed': 0} and asked['resume'] == 'allow'
     assert wandb.exits == [0]
@@ -81,14 +83,20 @@ def test_a_resumed_run_goes_on_in_the_same_one(wandb: Fake, tmp_path: pathlib.Pa
     compute = tracked(checkpoint_every=4, log_every=1)
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path, PRETRAIN, compute=compute, should_stop=kill())
-    assert list(wandb.rows[tmp_path.name]) == [1, 2, 3, 4, 5] and wandb.exits == [1]
+    (rows,) = wandb.rows.values()
+    assert list(rows) == [1, 2, 3, 4, 5] and wandb.exits == [1]
     run(tmp_path, PRETRAIN, compute=compute)
-    assert list(wandb.rows) == [tmp_path.name]
-    assert list(wandb.rows[tmp_path.name]) == [1, 2, 3, 4, 5, 6]
-    assert [row['loss'] for row in wandb.rows[tmp_path.name].values()] == [
-        row['loss'] for row in logged(tmp_path)
-    ]
-    assert [asked['id'] for asked in wandb.asked] == [tmp_path.name] * 2 and wandb.exits == [1, 0]
+    assert len(wandb.rows) == 1 and list(rows) == [1, 2, 3, 4, 5, 6]
+    assert [row['loss'] for row in rows.values()] == [row['loss'] for row in logged(tmp_path)]
+    assert wandb.exits == [1, 0]
+
+
+def test_a_run_that_begins_anew_is_another_one(wandb: Fake, tmp_path: pathlib.Path) -> None:
+    for _ in range(2):
+        run(tmp_path / 'run', PRETRAIN, compute=tracked())
+        shutil.rmtree(tmp_path / 'run')
+    first, second = wandb.rows.values()
+    assert list(first) == list(second)
 
 
 def kill() -> Any:

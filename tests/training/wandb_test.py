@@ -23,7 +23,7 @@ def test_each_attempt_leaves_a_file_of_the_same_run(
     run(folder, PRETRAIN, compute=compute)
     assert len(first) == 1 and len(files(folder)) == 2
     for path in files(folder):
-        assert path.name == f'run-{folder.name}.wandb'
+        assert path.name.startswith(f'run-{folder.name}-')
         content = path.read_bytes()
         names = (b'learning_rate', b'entropy/0', b'max_logit/0', b'mine')
         assert all(name in content for name in names)
