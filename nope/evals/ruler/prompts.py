@@ -9,6 +9,7 @@ import json
 import logging
 import multiprocessing
 import pathlib
+import signal
 import time
 from collections.abc import Sequence
 
@@ -175,7 +176,11 @@ def build(plan: RulerPlan, *, workers: int, progress: Progress = iter) -> None:
         return
     # spawn: a fork would copy the threads' locks of whatever else runs in this process.
     context = multiprocessing.get_context('spawn')
-    with concurrent.futures.ProcessPoolExecutor(min(workers, len(missing)), context) as pool:
+    # Ctrl-C reaches a terminal's workers too; what to do is for the command to decide.
+    quiet = signal.signal, (signal.SIGINT, signal.SIG_IGN)
+    with concurrent.futures.ProcessPoolExecutor(
+        min(workers, len(missing)), context, *quiet
+    ) as pool:
         jobs = [pool.submit(plan.make, *part, write=True) for part in missing]
         try:
             for job in progress(concurrent.futures.as_completed(jobs)):
