@@ -57,16 +57,19 @@ def ring_attention(
     size, rank = jax.lax.axis_size(axis), jax.lax.axis_index(axis)
     first_query = rank * T + jnp.asarray(0 if mask.offset is None else mask.offset, jnp.int32)
     moving = dataclasses.replace(mask, offset=first_query)
+    named = api.BACKENDS.get(implementation or '')
+    if named is not None and named.kernel is None:
+        raise api.Unsupported(
+            named.name,
+            f'the sequence is split over the devices of {axis!r}, for which it would have to be a '
+            'flash kernel',
+        )
     call = describe(
         q_BTNH, k_BSKH, moving, bias, entropy,
         max_logit=max_logit, key_bias=key_bias_BNS is not None,
     )  # fmt: skip
     backend = api.choose(call, implementation)
-    if backend.kernel is None:
-        raise ValueError(
-            f'implementation={backend.name!r} cannot: the sequence is split over the devices of '
-            f'{axis!r}, for which it would have to be a flash kernel'
-        )
+    assert backend.kernel is not None  # all that take an offset that devices alone know
     lines = flash.lines_of(backend.kernel, bias, T, size * S, first_query)
     operands = Operands(
         q_BTNH,

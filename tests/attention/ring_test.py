@@ -11,6 +11,7 @@ import pytest
 from jax.sharding import AxisType, PartitionSpec
 
 from nope.attention import AttentionOutput, Mask, attention
+from nope.attention.api import Unsupported
 from nope.attention.cases import Trial, make_inputs
 from nope.attention.ring import ring_attention
 from tests.attention.contract import OUTPUTS, TOLERANCE, assert_close, value_and_gradients
@@ -149,12 +150,11 @@ def test_gradients_keep_no_shard_that_came_by() -> None:
     assert temporary(8) < 1.2 * temporary(2)
 
 
-def test_only_flash_kernels_go_around() -> None:
+@pytest.mark.parametrize('name', ['reference', 'library'])
+def test_only_flash_kernels_go_around(name: str) -> None:
     inputs = make_inputs(CASES[0])
     function = functools.partial(
-        over_devices, mask=Mask(), bias=None, entropy=False, implementation='reference'
+        over_devices, mask=Mask(), bias=None, entropy=False, implementation=name
     )
-    with pytest.raises(
-        ValueError, match="implementation='reference' cannot: the sequence is split"
-    ):
+    with pytest.raises(Unsupported, match=f"implementation='{name}' cannot: the sequence is split"):
         jax.jit(function)(inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH)
