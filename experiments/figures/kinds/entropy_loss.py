@@ -11,7 +11,7 @@ from experiments.figures import roles
 from experiments.figures.base import Figure, kind
 from experiments.figures.claims import positions as claims
 from experiments.figures.given import FigureInput, Known, check_count, check_options
-from experiments.figures.look import captions, mpl, style
+from experiments.figures.look import captions, length_axes, mpl, style
 from experiments.figures.look.length_axes import MARKERS
 from experiments.figures.read import position_curve, positions_known
 from experiments.figures.read.position_curve import PositionCurve
@@ -147,6 +147,7 @@ def _draw_panel(panel: _Panel, axes: mpl.Axes, twin: mpl.Axes) -> None:
         mpl.Line2D([], [], color=style.GREY, label='log-perplexity (right axis)', **style.DASHED),
         bound,
         length,
+        *length_axes.band_handle(1 if first.loss_ST is None else len(first.loss_ST)),
     ]
     style.legend_below(axes, handles, meaning)
 

@@ -225,13 +225,16 @@ class FactorGridFigure(Figure[Sequence[Curve]]):
         token = captions.token_name(given.records[_all(curves[0])[0].names[0]])
         figure = style.new_figure(10.0, 4.8)
         axes = figure.subplots(1, len(PANELS))
+        colors = style.colors_of((c.label for c in curves), most=len(style.COLORS))
+        looks = [_look(colors[c.label], marker) for c, marker in zip(curves, MARKERS, strict=False)]
         for (measure, title), ax in zip(PANELS.items(), axes, strict=True):
-            for index, curve in enumerate(curves):
-                _draw_curve(ax, curve, measure, index)
+            for curve, look in zip(curves, looks, strict=True):
+                _draw_curve(ax, curve, measure, look)
             length_axes.set_axis(ax, curves[0].multiples)
             ax.set_title(title)
             ax.set_ylabel(f'loss (nats per {token})')
-        handles: list[Any] = [h for i, c in enumerate(curves) for h in _handles(c, i)]
+        pairs = zip(curves, looks, strict=True)
+        handles: list[Any] = [handle for curve, look in pairs for handle in _handles(curve, look)]
         handles += length_axes.band_handle(len(_all(curves[0])[0].seeds))
         figure.legend(handles=handles, loc='outside lower center', ncols=3)
         return figure
@@ -331,8 +334,7 @@ def _all(curve: Curve) -> Sequence[Group]:
     return [curve] if isinstance(curve, Group) else [*curve.reported, *curve.choice]
 
 
-def _draw_curve(axes: mpl.Axes, curve: Curve, measure: str, index: int) -> None:
-    look: dict[str, Any] = _look(index)
+def _draw_curve(axes: mpl.Axes, curve: Curve, measure: str, look: Mapping[str, Any]) -> None:
     if isinstance(curve, Method):
         loss = curve.best(measure)
         axes.plot(
@@ -344,22 +346,16 @@ def _draw_curve(axes: mpl.Axes, curve: Curve, measure: str, index: int) -> None:
     length_axes.draw_band(axes, curve.multiples, loss, look['color'])
 
 
-def _look(index: int) -> dict[str, Any]:
-    return {
-        'color': style.COLORS[index],
-        'marker': MARKERS[index],
-        'markersize': 4,
-        'linewidth': 1.4,
-    }
+def _look(color: str, marker: str) -> dict[str, Any]:
+    return {'color': color, 'marker': marker, 'markersize': 4, 'linewidth': 1.4}
 
 
-def _handles(curve: Curve, index: int) -> list[mpl.Line2D]:
-    look = _look(index)
+def _handles(curve: Curve, look: Mapping[str, Any]) -> list[mpl.Line2D]:
     if isinstance(curve, Group):
         return [mpl.Line2D([], [], label=curve.label, **look)]
     single = f'{curve.label}: factor {curve.factor_overall:g} for all lengths'
     return [
-        mpl.Line2D([], [], label=f'{curve.label}: best factor for each length', **look),
+        mpl.Line2D([], [], label=f'{curve.label}: factor of the lowest window mean', **look),
         mpl.Line2D([], [], label=single, color=look['color'], **style.DASHED),
     ]
 

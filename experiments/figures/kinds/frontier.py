@@ -23,7 +23,7 @@ COLORS = 'viridis'
 NEAR = 0.15
 MARGIN = 0.12  # of a panel's range, on each side
 LEVEL: dict[str, Any] = {'color': style.GREY, 'linestyle': (0, (4, 3)), 'linewidth': 0.9}
-SIDES = ((-1, -1), (-1, 1), (1, 1), (1, -1))  # of a point, for its number
+SIDES = ((-1, -1), (-1, 1), (1, -1), (1, 1))  # of a point, for its number; the lower one first
 FRAME: dict[str, Any] = {'edgecolor': style.GREY, 'linewidth': 0.8, 'zorder': 1}
 
 

@@ -84,7 +84,7 @@ class HeadMapsFigure(Figure[Sequence[Maps]]):
         )
         for row, (values, top, label) in zip(axes, shown, strict=True):
             for panel, map_LN in zip(row, values, strict=True):
-                mesh = panel.pcolormesh(map_LN, cmap='viridis', vmin=0, vmax=top)
+                mesh = panel.pcolormesh(map_LN, shading='nearest', cmap='viridis', vmin=0, vmax=top)
                 cells.no_frame(panel)
             row[0].set_ylabel('layer')
             figure.colorbar(mesh, ax=list(row), label=label, pad=0.01)

@@ -21,7 +21,7 @@ from experiments.figures.roles import Roles
 PANEL_KEYS = {'record', 'label', 'paper', 'missing'}
 COLUMNS = 3
 
-LINE = 'length of training, tuning or search'
+LINE = 'end of the lengths that the percentage counts'
 PANEL_WIDTH, PANEL_HEIGHT = 3.9, 2.85
 TITLE_WIDTH = 52  # characters
 # Labels of columns with more characters than that stand under every second one.

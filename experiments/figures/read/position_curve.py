@@ -159,9 +159,12 @@ def read(name: str, records: Records) -> PositionCurve:
 
 
 def loss_limits(data: Sequence[PositionCurve]) -> tuple[float, float]:
-    """Limits of an axis for the smoothed losses of `data`."""
+    """Limits of an axis for the smoothed losses of `data`, of all seeds."""
     # The first few positions have seen next to nothing: their loss would set the scale.
-    shown = [d.smoothed[d.train_length // 16 :] for d in data]
+    shown = [
+        (d.smoothed if (ends := d.spreads()) is None else ends[1])[..., d.train_length // 16 :]
+        for d in data
+    ]
     low, high = min(float(s.min()) for s in shown), max(float(s.max()) for s in shown)
     margin = 0.05 * max(high - low, 0.1)
     return low - margin, high + margin
