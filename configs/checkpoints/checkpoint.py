@@ -87,7 +87,7 @@ def get_config(argument: str = '') -> ConfigDict:
     for section in (config.ruler, config.passkey, config.longppl):
         section.bos = placeholder(bool)
     config.passkey.template = 'paper'
-    config.ruler.update(samples=50, leave_out=True)  # tasks that a length has no room for
+    config.ruler.update(samples=50, leave_out=True)  # tasks that some length has no room for
     config.evaluation.windows = 16
     config.evaluation.batch_tokens = 16_384
     config.longppl.budget = 524_288

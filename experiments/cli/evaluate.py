@@ -17,7 +17,7 @@ Every window and every prompt begins as the tokenizer's own files begin a text, 
 questions, windows or texts (samples) and scored tokens behind a value, and the seconds of its
 evaluation. Perplexity scores the same tokens at every length. LongBench takes the data sets whose
 files are there, with five beams as in the paper on NoPE, or greedily (--beams=1) as in others'
-tables. RULER leaves out tasks that a length has no room for. The harness scores tasks of lm_eval
+tables. RULER leaves out tasks that some length has no room for. The harness scores tasks of lm_eval
 by name (--harness-tasks=longbench2 --data=FOLDER), in windows of the longest length.
 
 evaluations:

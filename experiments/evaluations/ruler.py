@@ -71,16 +71,19 @@ class RulerSpec(LengthsOfTextSpec):
     def from_entry(cls, asked: EvalEntry) -> Self:
         section = cls.own_section(asked)
         common = of_text(asked, section)
-        tasks = section.names('tasks', ruler.TASKS) or ruler.FREE
+        folder = section.execution('folder')
+        corpora = ruler.Corpora(pathlib.Path(folder) if folder else None)
+        if folder and not any(map(corpora.has, ruler.FILES)):
+            raise section.error('folder', f'it has none of {", ".join(ruler.FILES)}')
+        readable = [t for t in ruler.TASKS if all(map(corpora.has, _files_of((t,))))]
+        tasks = section.names('tasks', ruler.TASKS) or tuple(readable)
         lengths, field = _lengths(asked, section)
         beyond = before_prompts(asked, common['bos'])
         asked.check_reach(common['position'], max(lengths) + beyond)
         files = _files_of(tasks)
-        folder = section.execution('folder')
         if files:
             wanted = '; '.join(f'{name}: {ruler.FILES[name]}' for name in files)
             folder = folder_of(section, section.path('tasks'), wanted)
-        corpora = ruler.Corpora(pathlib.Path(folder) if folder else None)
         with section.reading('folder', asked_by='tasks'):
             corpora.check(files)
         samples, seed = section.at_least('samples', 1), section.at_least('seed', 0)

@@ -49,7 +49,12 @@ def test_lengths_are_multiples_of_the_training_length_or_tokens(directory: pathl
     assert spec(directory, lengths=(3000, 1000)).lengths == (1000, 3000)
 
 
-def test_prompts_are_of_tasks_without_files_and_bos_unless_asked_otherwise(directory) -> None:
+def test_prompts_are_of_tasks_whose_files_are_there_and_bos_unless_asked_otherwise(
+    directory, tmp_path
+) -> None:
+    (tmp_path / 'PaulGrahamEssays.json').write_text('{"text": "One. Two."}')
+    essays = ('niah_single_2', 'niah_single_3', 'niah_multikey_1', 'niah_multivalue')
+    assert {*spec(directory, folder=str(tmp_path), samples=1).tasks} >= {*FREE, *essays}
     found = spec(directory)
     assert (found.tasks, found.samples, found.plan_seed, found.bos) == (FREE, 50, 42, False)
     other = spec(directory, tasks=('vt,fwe',), bos=True)
@@ -64,7 +69,7 @@ def test_prompts_are_of_tasks_without_files_and_bos_unless_asked_otherwise(direc
         ({'lengths': (0,)}, r'ruler\.lengths is \(0,\); accepted: different numbers of tokens'),
         ({'lengths': (4096, 4096)}, r'ruler\.lengths .*different numbers'),
         ({'tasks': ('qa_1',)}, r'ruler\.folder is empty: .*files of ruler\.tasks.*squad\.json'),
-        ({'tasks': ('qa_2',), 'folder': '.'}, r'ruler\.folder, for ruler\.tasks: .*hotpotqa\.js'),
+        ({'tasks': ('qa_2',), 'folder': '.'}, r"ruler\.folder is '\.'; it has none of .*hotpotqa"),
     ],
 )
 def test_what_cannot_be_asked_is_refused_by_its_field(directory, section, message) -> None:
