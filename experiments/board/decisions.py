@@ -76,10 +76,6 @@ class Standing:
         everything = verdict([found, *(d.verdict for d in self.at(size))], opposed=DISAGREE)
         return everything if found in (HOLDS, FAILS) and everything == DISAGREE else found
 
-    def mixed(self, size: str) -> bool:
-        """Whether its figures have several verdicts, each of which is then shown."""
-        return len({decision.verdict for decision in self.at(size)}) > 1
-
 
 @dataclasses.dataclass(frozen=True)
 class Missing:

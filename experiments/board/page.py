@@ -28,7 +28,6 @@ MARKS = {
     DISAGREE: '\N{NOT EQUAL TO}',
     NOT_MEASURED: '\N{EN DASH}',
 }
-FEW = 3  # settings that are named beside a figure
 LONGEST = 200  # characters of a line of the page
 # What readers of the papers and of split heads ask for first.
 HEADLINES = ('parity', 'headscale_beats_uniform', 'nope_ranks_first', 'keeps_loss', 'keys_far')
@@ -298,16 +297,6 @@ def as_json(
         ],
         'missing': [vars(m) for m in missing],
     }
-
-
-def said(claim: str, decision: Decision) -> str:
-    """'fig1, 3 seeds: NoPE - RoPE 0.180 nats'. The models asked and a few settings of its own stand
-    before the numbers."""
-    count, settings = len(decision.seeds), decision.summary.changed
-    seeds = f', {count} seeds' if count > 1 else ''
-    others = f' and {len(settings) - FEW} more' if len(settings) > FEW else ''
-    changed = f', drawn with {", ".join(settings[:FEW])}{others}' if settings else ''
-    return f'{decision.figure}{asked(claim, decision.figure)}{seeds}{changed}: {decision.headline}'
 
 
 def asked(claim: str, figure: str) -> str:

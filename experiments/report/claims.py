@@ -15,13 +15,14 @@ LONGEST = 2000  # characters of a text
 
 @dataclasses.dataclass(frozen=True)
 class ClaimRow:
-    """measured: (path, number as text)."""
+    """headline: the numbers that decide. measured: (path, number as text)."""
 
     figure: str
     id: str
     number: int | None
     paper: str
     verdict: str
+    headline: str
     measured: tuple[tuple[str, str], ...]
     statement: str
 
@@ -64,6 +65,7 @@ def _row(figure: str, claim: dict[str, Any]) -> ClaimRow:
         number=number,
         paper=str(claim['paper'])[:LONGEST],
         verdict=verdict,
+        headline=str(claim.get('headline', ''))[:LONGEST],
         measured=tuple(flat(claim['measured'])),
         statement=str(claim['statement'])[:LONGEST],
     )

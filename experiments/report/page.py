@@ -15,7 +15,6 @@ import jinja2
 
 from experiments.board.summaries import VERDICTS
 from experiments.report import (
-    board,
     chart,
     claims,
     heads,
@@ -63,7 +62,6 @@ def _view(folders: Sequence[WorkFolder], out: pathlib.Path, share: float) -> dic
     heads_on_page = _by_id(grids)
     view: dict[str, Any] = {
         'folders': [(SIDES[i] if sides > 1 else '', f) for i, f in enumerate(folders)],
-        'board': paired(_each(board.rows, folders)),
         'claims': paired([claims.rows(f) for f in folders]),
         'verdicts': VERDICTS,
         'figures': paired([pictures.pictures(f, out) for f in folders]),

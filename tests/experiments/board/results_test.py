@@ -248,12 +248,7 @@ def test_the_words_of_a_number_name_both_sides_and_then_the_case_that_decides(wh
     assert words.plain(what) == said
 
 
-def test_a_few_settings_that_are_not_the_configs_are_named_beside_the_figure():
-    changed = tuple(f'train.{name}={n}' for n, name in enumerate(('a', 'b', 'c', 'd', '|')))
+def test_settings_that_are_not_the_configs_are_named_without_the_end_of_a_cell():
+    changed = ('train.d=3', 'train.|=4')
     found = board.standings([dataclasses.replace(summary(), changed=changed)])
-    decision = next(s for s in found if s.claim.id == 'parity').decisions[0]
-    named = 'train.a=0, train.b=1, train.c=2 and 2 more'
-    assert page.said('parity', decision).startswith(
-        f'fig1, 2 seeds, drawn with {named}: NoPE - RoPE '
-    )
     assert r'train.d=3, train.\|=4.' in page.markdown(found, ['quick'], lambda found: '')

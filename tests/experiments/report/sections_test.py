@@ -10,7 +10,7 @@ import pathlib
 import numpy as np
 import pytest
 
-from experiments.report import board, chart, claims, heads, ranges, retrieval, training, workfolder
+from experiments.report import chart, claims, heads, ranges, retrieval, training, workfolder
 from experiments.report.workfolder import RunFolder, WorkFolder
 from nope import records
 from nope.records import Measure, Records
@@ -33,31 +33,6 @@ def test_a_claim_without_a_verdict_is_a_problem_of_its_file(tmp_path: pathlib.Pa
     (problem,) = found.problems
     assert (problem.kind, problem.file) == ('damaged', 'figures/old/summary.json')
     assert 'verdict' in problem.what
-
-
-def test_the_board_has_a_row_a_claim_with_its_interval_by_size(tmp_path: pathlib.Path) -> None:
-    """Of names that a config has; what no figure decided has no row."""
-    number = {'what': 'r', 'unit': '', 'by_seed': [-0.5, -0.6], 'mean': -0.55}
-    claim = {'id': 'entropy_against_multiplier', 'statement': 's', 'numbers': [number]}
-    given = {
-        'fig5': claim | {'verdict': 'holds'},
-        'fig5_small': claim | {'verdict': 'undecided'},
-        'mine': claim | {'verdict': 'does not hold'},
-    }
-    for name, decided in given.items():
-        folder = work.link(tmp_path, name, {})
-        files.write_json(folder / 'summary.json', {'claims': [decided], 'runs': {}})
-        settings = {'seeds': [0, 1]} | ({'train.steps': 7} if name == 'fig5' else {})
-        files.write_json(folder / 'spec.json', {'settings': settings})
-    found = workfolder.read(tmp_path)
-    (row,) = board.rows(found)
-    assert not found.problems
-    assert (row.id, row.number, row.printed) == ('entropy_against_multiplier', 9, 'r below 0')
-    quick, small = row.cells
-    assert (quick.size, quick.verdict) == ('quick', 'holds')
-    said = 'fig5, 2 seeds, drawn with train.steps=7: r -0.55 [-1.19, 0.09]'
-    assert quick.measured == (said,)
-    assert (small.size, small.verdict) == ('small', 'undecided')
 
 
 def test_measured_numbers_are_named_by_their_path() -> None:
