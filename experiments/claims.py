@@ -1,15 +1,13 @@
 """Claims on one page: what the figures of a work folder decided, by size.
 
-    nope claims --workdir=WORK [--size=quick] [--run] [--results=configs/results]
+    nope claims --workdir=WORK [--size=quick] [--results=configs/results]
 
 Reads the summaries of the figures in WORK and writes the board, WORK/claims/claims.md, .csv and
 .json, and of figures of several sizes trend.png, .pdf and .csv beside it, the numbers of claims by
-size. With --run every figure that decides a claim is drawn first, trained where it is
-not, as `nope run` does, one after another; further arguments (--config.FIELD=VALUE) go to
-each. With --results the claims are written as small files to be committed, in a folder that is
+size. With --results the claims are written as small files to be committed, in a folder that is
 there. Their page and the trend of all sizes are made anew, without --workdir these alone. Figures
-drawn with settings that are not their configs' are marked. Exit status: 0 done, 1 a figure failed,
-2 bad input, 143 stopped and saved. Without an accelerator and without JAX, but for --run.
+drawn with settings that are not their configs' are marked. Exit status: 0 done, 2 bad input.
+Without an accelerator and without JAX.
 """
 
 from __future__ import annotations
@@ -25,65 +23,53 @@ import pathlib
 import sys
 from collections.abc import Sequence
 
-from experiments import board, figure_commands, figure_configs
-from experiments.board import Decision, Missing, Standing, Summary, page, results, trend
+from experiments import board, figure_configs
+from experiments.board import Decision, Standing, Summary, page, results, trend
 from experiments.board.decisions import SIZES
 from experiments.board.summaries import COMMANDS
 from experiments.figures.base import csv_text, rendered
 from experiments.report import png
-from experiments.statuses import BAD_INPUT, STOPPED
+from experiments.statuses import BAD_INPUT
 from nope.runtime.files import write_bytes, write_json, write_text
 
 TREND_DPI, WIDEST = 110, 2000  # pixels an inch, and pixels at most
 
 
 def main(arguments: Sequence[str]) -> int:
-    given, options = _parse(arguments)
+    given = _parse(arguments)
     try:
         if given.results and not given.results.is_dir():
             raise ValueError(f'--results={given.results}: there is no such folder')
-        missing: list[Missing] = []
-        stopped = False
-        if given.run:
-            missing, stopped = figure_commands.draw_all(given.size, given.workdir, options)
-        if stopped:
-            return STOPPED
         if given.workdir:
-            found = _read(given.workdir, given.size, empty=bool(missing))
-            _write(given.workdir, found, given.size, missing)
+            found = _read(given.workdir, given.size)
+            _write(given.workdir, found)
         if given.results:
             _write_results(given.results, found if given.workdir else [], given.workdir)
     except (OSError, ValueError) as error:
         print(f'error: {error}', file=sys.stderr)
         return BAD_INPUT
-    for m in missing:
-        print(f'missing: {m.figure} at {m.size}: {m.reason}; {m.remedy}', file=sys.stderr)
-    return int(any(m.failed for m in missing))
+    return 0
 
 
-def _parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
-    """Flags, and what goes to every figure. Exits with BAD_INPUT for others."""
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Flags. Exits with BAD_INPUT for others."""
     parser = argparse.ArgumentParser('nope claims', usage=__doc__, allow_abbrev=False)
     parser.add_argument('--workdir', type=paths.path)
     parser.add_argument('--size', choices=SIZES)
-    parser.add_argument('--run', action='store_true')
     parser.add_argument('--results', type=paths.path)
-    given, options = parser.parse_known_args(arguments)
-    stray = [text for text in options if not text.startswith('--config.')]
-    if stray or (options and not given.run):
-        parser.exit(BAD_INPUT, f'error: stray arguments {stray or options}\n')
-    if given.workdir is None and (given.run or given.results is None):
+    given, stray = parser.parse_known_args(arguments)
+    if stray:
+        parser.exit(BAD_INPUT, f'error: stray arguments {stray}\n')
+    if given.workdir is None and given.results is None:
         parser.exit(BAD_INPUT, 'error: --workdir must name a work folder\n')
-    if given.run:
-        given.size = given.size or SIZES[0]
-    return given, options
+    return given
 
 
-def _read(work: pathlib.Path, size: str | None, *, empty: bool) -> list[Summary]:
+def _read(work: pathlib.Path, size: str | None) -> list[Summary]:
     """Summaries of the figures of a work folder, of one size or of all. ValueError where there is
-    none, unless `empty` is fine."""
+    none."""
     folder = work / 'figures'
-    if not folder.is_dir() and not empty:
+    if not folder.is_dir():
         raise ValueError(f'--workdir={work} has no folder figures; `nope run` makes one')
     found = []
     for path in sorted(folder.glob('*/summary.json')):
@@ -92,23 +78,21 @@ def _read(work: pathlib.Path, size: str | None, *, empty: bool) -> list[Summary]
             print(f'left out: {path.parent}, whose name is that of no config', file=sys.stderr)
         elif size in (None, place[1]):
             found.append(figure_configs.summary(path.parent, *place))
-    if not found and not empty:
+    if not found:
         which = f'size {size}' if size else 'any size'
         raise ValueError(f'--workdir={work} has no figure of {which} in {folder}')
     return found
 
 
-def _write(
-    work: pathlib.Path, found: Sequence[Summary], size: str | None, missing: Sequence[Missing]
-) -> None:
+def _write(work: pathlib.Path, found: Sequence[Summary]) -> None:
     """The board in all forms, and where there are figures of several sizes how numbers change with
     them; prints the path of the page."""
     folder = work / 'claims'
-    standings, sizes = board.standings(found), board.sizes_of(found) or (size or SIZES[0],)
+    standings, sizes = board.standings(found), board.sizes_of(found)
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / 'claims.csv', page.csv(standings, sizes))
-    write_json(folder / 'claims.json', page.as_json(standings, sizes, missing))
-    write_text(folder / 'claims.md', page.markdown(standings, sizes, _summary_of, missing))
+    write_json(folder / 'claims.json', page.as_json(standings, sizes))
+    write_text(folder / 'claims.md', page.markdown(standings, sizes, _summary_of))
     tokens = functools.partial(figure_configs.trained_tokens, figures=work / 'figures')
     if _trend(folder, standings, tokens) is not None:
         print(folder / 'trend.png')

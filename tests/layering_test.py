@@ -43,7 +43,7 @@ FLOOR: tuple[frozenset[str], ...] = (
     frozenset({'evaluations', 'exports', 'failures'}),
     frozenset({'entries'}),
     frozenset({'build', 'plan'}),
-    frozenset({'ahead', 'costs', 'draw', 'execute', 'figure_commands', 'history'}),
+    frozenset({'ahead', 'costs', 'draw', 'execute', 'history'}),
     frozenset({'claims', 'command', 'report', 'status'}),
     frozenset({'run'}),
     frozenset({'cli'}),

@@ -4,13 +4,12 @@
 (`summaries`); `page` and `trend` show it, `results` commits it.
 """
 
-from experiments.board.decisions import Decision, Missing, Standing, sizes_of, standings
+from experiments.board.decisions import Decision, Standing, sizes_of, standings
 from experiments.board.summaries import Finding, Summary, of_results, of_work
 
 __all__ = [
     'Decision',
     'Finding',
-    'Missing',
     'Standing',
     'Summary',
     'of_results',

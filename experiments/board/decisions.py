@@ -77,18 +77,6 @@ class Standing:
         return everything if found in (HOLDS, FAILS) and everything == DISAGREE else found
 
 
-@dataclasses.dataclass(frozen=True)
-class Missing:
-    """A figure that was not drawn. reason: why. remedy: what to do. failed: whether that is a
-    failure; else it waits for files that only the user has."""
-
-    figure: str
-    size: str
-    reason: str
-    remedy: str
-    failed: bool
-
-
 @functools.cache
 def configs() -> Mapping[str, tuple[str, ...]]:
     """Claim -> names of the configs whose figure decides it: those that give the roles that its

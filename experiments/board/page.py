@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from experiments import config_files
-from experiments.board.decisions import DISAGREE, Decision, Missing, Standing
+from experiments.board.decisions import DISAGREE, Decision, Standing
 from experiments.board.words import worded
 from experiments.figures import by_kind
 from experiments.figures.base import csv_text
@@ -59,11 +59,9 @@ MOST = 2  # numbers in a row, of a rule that holds several against its limits
 Link = Callable[[Decision], str]
 
 
-def markdown(
-    board: Sequence[Standing], sizes: Sequence[str], link: Link, missing: Sequence[Missing] = ()
-) -> str:
-    """The page: five claims with every seed, then one line a claim and text, then figures that are
-    missing. link: the file of a decision."""
+def markdown(board: Sequence[Standing], sizes: Sequence[str], link: Link) -> str:
+    """The page: five claims with every seed, then one line a claim and text. link: the file of a
+    decision."""
     named = captions.join([f'`{size}`' for size in sizes])
     signs = ', '.join(f'{MARKS[v]} {v}' for v in MARKS if v not in (READING, NOT_MEASURED))
     parts = [
@@ -97,10 +95,6 @@ def markdown(
     }
     if changed:
         parts.append(f"Drawn with settings that are not their configs': {'; '.join(changed)}.")
-    if missing:
-        lines = [_line(['figure', 'why', 'what to do']), _line(['---'] * 3)]
-        lines += [_line([f'`{m.figure}`', _text(m.reason), _text(m.remedy)]) for m in missing]
-        parts.append('## Missing figures\n\n' + '\n'.join(lines))
     return '\n\n'.join(parts) + '\n'
 
 
@@ -285,17 +279,14 @@ def csv(board: Sequence[Standing], sizes: Sequence[str]) -> str:
     )
 
 
-def as_json(
-    board: Sequence[Standing], sizes: Sequence[str], missing: Sequence[Missing] = ()
-) -> dict[str, Any]:
-    """All of it: sizes, claims by `records` with their numbers, figures that are missing."""
+def as_json(board: Sequence[Standing], sizes: Sequence[str]) -> dict[str, Any]:
+    """All of it: sizes, claims by `records` with their numbers."""
     return {
         'sizes': list(sizes),
         'claims': [
             {**found, 'numbers': [n.stated() for n in found['numbers']]}
             for found in records(board, sizes)
         ],
-        'missing': [vars(m) for m in missing],
     }
 
 

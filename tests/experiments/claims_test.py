@@ -1,23 +1,19 @@
-"""The command that puts the claims of a work folder on one page, and draws what decides them."""
+"""The command that puts the claims of a work folder on one page."""
 
 from __future__ import annotations
 
 import csv
 import json
-import os
 import pathlib
 import re
-import signal
 import subprocess
 import sys
-import threading
 
 import pytest
 
-from experiments import claims, config_files, figure_commands, figure_configs, figures
+from experiments import claims, config_files, figure_configs, figures
 from experiments.board.summaries import of_work
 from experiments.build import build
-from experiments.config import USERS
 from experiments.figures.claims.headline import Number
 from tests.experiments.figures.synthetic import INPUTS
 
@@ -98,7 +94,8 @@ def test_page_table_and_json_say_what_the_summaries_say(work):
     assert {row['verdict'] for row in lines} == {summary['verdict']}
     assert {row['headline'] for row in lines} == {summary['headline']}
     found = json.loads((work / 'claims/claims.json').read_text())
-    assert found['sizes'] == ['quick', 'small'] and found['missing'] == []
+    assert found['sizes'] == ['quick', 'small']
+    assert {c['verdict'] for c in found['claims'] if not c['figure']} == {'not measured'}
     (stated,) = (c for c in found['claims'] if (c['claim'], c['size']) == (summary['id'], 'small'))
     assert stated['numbers'] == summary['numbers']
     page = (work / 'claims/claims.md').read_text()
@@ -146,21 +143,17 @@ def test_a_summary_that_is_damaged_or_of_another_format_is_named(work, capsys, t
         (['--workdir=WORK', '--results=WORK/figures', '--size=medium'], 'no figure of size'),
         (['--results=NOWHERE'], '--results=NOWHERE: there is no such folder'),
         (['--workdir=WORK', '--results=WORK/TYPO'], '/TYPO: there is no such folder'),
-        (['--workdir=WORK', '--results=WORK/TYPO', '--run'], '/TYPO: there is no such folder'),
         (['--results=WORK'], 'WORK has no results'),
     ],
 )
-def test_what_is_not_there_is_named(work, capsys, monkeypatch, arguments, said):
-    ran = ending(monkeypatch, {})
+def test_what_is_not_there_is_named(work, capsys, arguments, said):
     assert claims.main([text.replace('WORK', str(work)) for text in arguments]) == 2
     error = capsys.readouterr().err
     assert said.replace('WORK has', f'{work} has') in error and 'Traceback' not in error
-    assert not ran and {path.name for path in work.iterdir()} == {'figures'}
+    assert {path.name for path in work.iterdir()} == {'figures'}
 
 
-@pytest.mark.parametrize(
-    'arguments', [[], ['--run'], ['--workdir=W', '--config.seeds=(0,)'], ['--workdir=W', 'fig1']]
-)
+@pytest.mark.parametrize('arguments', [[], ['--size=quick'], ['--workdir=W', 'fig1']])
 def test_arguments_that_do_not_fit_are_refused(arguments):
     with pytest.raises(SystemExit) as ended:
         claims.main(arguments)
@@ -176,95 +169,6 @@ def test_a_figure_of_a_config_is_that_configs_own(name, tmp_path):
     note = {'settings': dict(settings)}
     (tmp_path / 'spec.json').write_text(json.dumps(note, default=list))
     assert not figure_configs.changes(tmp_path, name, 'quick')
-
-
-def ending(monkeypatch, statuses: dict[str, tuple[int, str]]) -> list[list[str]]:
-    """Commands of figures that end as told, by config, and else with 0; those that were run."""
-    ran: list[list[str]] = []
-
-    def run(command):
-        ran.append(list(command))
-        name = command[3].rpartition('/')[2].partition('.')[0]
-        return statuses.get(name, (0, ''))
-
-    monkeypatch.setattr(figure_commands, 'run_command', run)
-    return ran
-
-
-def test_every_figure_that_decides_a_claim_is_drawn_one_after_another(work, monkeypatch):
-    ran = ending(monkeypatch, {})
-    assert claims.main([f'--workdir={work}', '--run', '--config.seeds=(0, 1)']) == 0
-    named = set(figure_commands.configs()) - set(figure_configs.OF_CHECKPOINTS)
-    found = [command[3] for command in ran]
-    assert len(found) == len(set(found)) == len(named)
-    assert set(found) == {
-        f'--config={config_files.ROOT}/{config_files.place(name)}:quick' for name in named
-    }
-    assert all(command[1:3] == ['-m', 'experiments.run'] for command in ran)
-    assert all(command[4:] == [f'--workdir={work}', '--config.seeds=(0, 1)'] for command in ran)
-
-
-def test_files_of_the_user_that_are_missing_are_no_failure(work, monkeypatch, capsys):
-    refused = f'error: longbench.folder is empty: FOLDER, which {USERS}\n'
-    ending(monkeypatch, {'table1': (2, f'noise\r{refused}')})
-    assert claims.main([f'--workdir={work}', '--run']) == 0
-    missing = json.loads((work / 'claims/claims.json').read_text())['missing']
-    assert [(m['figure'], m['failed']) for m in missing] == [
-        (name, False) for name in ('table1', 'checkpoint', 'extend')
-    ]
-    assert 'longbench.folder is empty' in missing[0]['reason']
-    assert 'configs/first_paper/table1.py:quick' in missing[0]['remedy']
-    assert 'missing: table1 at quick: longbench.folder' in capsys.readouterr().err
-    assert '| `table1` | longbench.folder is empty' in (work / 'claims/claims.md').read_text()
-
-
-@pytest.mark.parametrize('status', [1, 2, -9])
-def test_a_figure_that_fails_is_named_and_stops_no_other(work, monkeypatch, status):
-    ran = ending(monkeypatch, {'fig1': (status, 'step 3\nerror: it broke\nlast words\n')})
-    assert claims.main([f'--workdir={work}', '--run']) == 1
-    assert len(ran) == len(figure_commands.configs()) - len(figure_configs.OF_CHECKPOINTS)
-    found = json.loads((work / 'claims/claims.json').read_text())['missing'][0]
-    assert (found['figure'], found['reason'], found['failed']) == ('fig1', 'it broke', True)
-
-
-def test_a_folder_where_everything_failed_has_a_board_of_nothing(tmp_path, monkeypatch):
-    ending(monkeypatch, dict.fromkeys(figure_commands.configs(), (1, 'error: it broke')))
-    assert claims.main([f'--workdir={tmp_path}', '--run', '--size=small']) == 1
-    found = json.loads((tmp_path / 'claims/claims.json').read_text())
-    assert found['sizes'] == ['small']
-    assert {claim['verdict'] for claim in found['claims']} == {'not measured'}
-
-
-def test_a_stop_ends_the_command_with_the_status_of_a_stop(work, monkeypatch):
-    ran = ending(monkeypatch, {'table1': (143, '')})
-    assert claims.main([f'--workdir={work}', '--run']) == 143
-    assert 'table1' in ran[-1][3] and not (work / 'claims').exists()
-
-
-def test_a_command_has_its_messages_passed_on_and_its_status_told(capsys):
-    script = 'import sys; print("error: no", file=sys.stderr); sys.exit(2)'
-    assert figure_commands.run_command([sys.executable, '-c', script]) == (2, 'error: no\n')
-    assert capsys.readouterr().err == 'error: no\n'
-
-
-def test_a_command_runs_where_the_user_is_and_finds_the_project_from_there(tmp_path, monkeypatch):
-    """So that relative paths among the options are the user's."""
-    monkeypatch.chdir(tmp_path)
-    script = 'import os, sys, configs.shared.base; print(os.getcwd(), file=sys.stderr)'
-    assert figure_commands.run_command([sys.executable, '-P', '-c', script]) == (0, f'{tmp_path}\n')
-
-
-def test_a_signal_to_stop_reaches_the_command_that_runs():
-    script = (
-        'import signal, sys, time\n'
-        'signal.signal(signal.SIGTERM, lambda *a: sys.exit("saved"))\n'
-        'print("ready", file=sys.stderr, flush=True)\n'
-        'time.sleep(60)'
-    )
-    timer = threading.Timer(2, os.kill, (os.getpid(), signal.SIGTERM))
-    timer.start()
-    status, said = figure_commands.run_command([sys.executable, '-c', script])
-    assert (status, said) == (143, 'ready\nsaved\n')
 
 
 @pytest.mark.parametrize(

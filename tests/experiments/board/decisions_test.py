@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from experiments import board, config_files, figure_commands
+from experiments import board, config_files
 from experiments.board import Finding, Summary, decisions, page
 from experiments.figures import KINDS, FigureInput
 from experiments.figures.claims.catalogue import CLAIMS
@@ -134,7 +134,7 @@ ELSEWHERE = {
 }
 
 
-@pytest.mark.parametrize('name', figure_commands.configs())
+@pytest.mark.parametrize('name', sorted(set().union(*decisions.configs().values())))
 def test_a_config_decides_the_claims_that_its_roles_ask_for(name):
     """On made-up numbers of one seed."""
     config = config_files.module(name).get_config()

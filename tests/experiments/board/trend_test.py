@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from experiments import board, figure_commands, figure_configs
-from experiments.board import Finding, Summary, page, trend
+from experiments import board, figure_configs
+from experiments.board import Finding, Summary, decisions, page, trend
 from experiments.board.decisions import SIZES
 from experiments.figures.claims.headline import number
 
@@ -117,6 +117,6 @@ def test_tokens_are_those_of_the_config_or_of_the_figure_as_it_was_drawn(tmp_pat
 @pytest.mark.parametrize('size', SIZES)
 def test_every_config_that_decides_a_claim_has_tokens(size):
     """But those of checkpoints, and those whose runs have lengths of their own, one a task."""
-    for name in figure_commands.configs():
+    for name in set().union(*decisions.configs().values()):
         given = figure_configs.trained_tokens(name, size) is None
         assert given == (name in (*figure_configs.OF_CHECKPOINTS, *OF_TASKS))
