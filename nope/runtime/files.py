@@ -15,7 +15,6 @@ import pathlib
 import re
 import resource
 import shutil
-import subprocess
 import uuid
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, TypeVar
@@ -344,11 +343,11 @@ def _parse_row(line: bytes) -> dict[str, Any]:
 
 def _lock_is_local(descriptor: int) -> bool:
     """True where a lock on a shared file system may hold on this machine alone: FUSE (mounted
-    buckets) and other kinds by default, Lustre and NFS with such mount options. If Linux does not
-    say what is mounted, True for all but disks of this machine."""
-    device = os.fstat(descriptor).st_dev
+    buckets) and other kinds by default, Lustre and NFS with such mount options. Also where no list
+    of mounts tells, as on macOS."""
     if not MOUNTS.exists():
-        return not _is_own_disk(device)
+        return True
+    device = os.fstat(descriptor).st_dev
     kind, options = _mount(MOUNTS.read_text(), f'{os.major(device)}:{os.minor(device)}')
     return kind.partition('.')[0] in LOCAL_KINDS or not LOCAL_LOCKS.isdisjoint(options)
 
@@ -364,22 +363,6 @@ def most_open() -> int:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
         return wanted
     return soft
-
-
-@functools.cache
-def _is_own_disk(device: int) -> bool:
-    """Whether the `mount` of macOS and BSD calls the file system of a device local; False where it
-    does not say."""
-    try:
-        said = subprocess.run(['mount'], capture_output=True, text=True, timeout=10, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return False
-    for line in said.stdout.splitlines():
-        if found := re.fullmatch(r'.* on (.*) \((.*)\)', line):
-            with contextlib.suppress(OSError):
-                if os.stat(found[1]).st_dev == device:
-                    return 'local' in found[2].split(', ')
-    return False
 
 
 def _mount(mounts: str, device: str) -> tuple[str, list[str]]:
