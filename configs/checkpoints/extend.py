@@ -73,12 +73,12 @@ def get_config(law: str = 'constant') -> ConfigDict:
         name: {'run': 'searched', 'target': length, 'share': share, 'lam': 'fold'}
         for name, share in exports.items()
     }
-    config.figure = {
-        'kind': 'extension',
-        'before': 'before',
-        'uniform': 'uniform',
-        'after': 'after',
-    }
+    curves = (
+        {'record': 'before'},
+        {'record': 'uniform', 'label': 'one multiplier for all heads'},
+        {'record': 'after'},
+    )
+    config.figure = {'kind': 'entropy_loss', 'panels': ({'curves': curves},)}
     return config
 
 

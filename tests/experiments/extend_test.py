@@ -72,7 +72,7 @@ def workdir(text: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> pat
         [*command, f'--workdir={folder / "out"}'], cwd=ROOT, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    assert 'extension_gains: ' in done.stderr  # and whether it holds
+    assert 'ranges: reading (before, all ' in done.stderr
     printed = [pathlib.Path(line) for line in done.stdout.split()]
     assert all(path.exists() for path in printed) and len(printed) == 2
     return folder / 'out'
@@ -86,8 +86,9 @@ def measured(workdir: pathlib.Path, lam: str) -> records.Records:
 def test_it_leaves_a_figure_and_a_summary(workdir: pathlib.Path) -> None:
     summary = json.loads((workdir / 'figures' / 'extend' / 'summary.json').read_text())
     assert 'imported from checkpoint (L = 16)' in summary['caption']
-    ranges = summary['claims'][0]['measured']['loss_nats']
-    assert list(ranges) == ['(0, L]', '(L, 2L]', '(2L, 3L]', 'all of (L, 3L]']
+    (ranges,) = (claim['measured'] for claim in summary['claims'] if claim['id'] == 'ranges')
+    assert list(ranges) == ['before', 'one multiplier for all heads', 'after']
+    assert list(ranges['after']['loss_nats']) == ['(0, L]', '(L/2, L]', '(L, 2L]', 'all']
 
 
 def test_only_layers_without_positions_are_scaled(workdir: pathlib.Path) -> None:

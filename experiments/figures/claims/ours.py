@@ -70,13 +70,6 @@ CLAIMS = (
     ),
     Claim('effective_length', 'Effective length on RULER', reading=True),
     Claim('recipes_read', 'How far each recipe reads', thresholds={'nats': 0.05}, reading=True),
-    Claim('extension_gains', 'An extension gains beyond L'),
-    Claim('extension_costs', 'An extension costs little inside L', thresholds={'nats': 0.05}),
-    Claim(
-        'extension_reaches',
-        'An extension reads further',
-        thresholds={'nats': 0.1, 'noise_nats': 0.05},
-    ),
     Claim('ranges', 'Loss by range of positions', reading=True),
     Claim('lowest', 'Lowest loss at each length', reading=True),
 )

@@ -9,7 +9,6 @@ from experiments.figures.kinds import (
     encoding_pairs,
     encoding_ranks,
     entropy_loss,
-    extension,
     factor_grid,
     frontier,
     head_effects,

@@ -155,7 +155,6 @@ def test_caption_says_where_numbers_are_from_and_the_summary_what_is_decided(kin
 # Column of the CSV -> measure of the record, of kinds that write what they read.
 COLUMNS = {
     'entropy_loss': {'loss_nats': 'loss', 'loss_std_nats': 'loss_std'},
-    'extension': {'loss_nats': 'loss', 'position': None},
     'factor_grid': {'loss_window_nats': 'loss_window', 'loss_tail_nats': 'loss_tail'},
     'length_curves': {'loss_window_nats': 'loss_window', 'loss_tail_nats': 'loss_tail'},
     'tuned_lengths': {'loss_window_nats': 'loss_window', 'loss_tail_nats': 'loss_tail'},
@@ -169,8 +168,7 @@ def test_the_csv_holds_the_arrays_of_the_records(kind, written):
     for name, records in given.records.items():
         mine = [row for row in rows if row['record'] == name]
         for column, measure in COLUMNS[kind].items():
-            values = np.arange(1, 257) if measure is None else records[measure]
-            np.testing.assert_array_equal(synthetic.column(mine, column), values)
+            np.testing.assert_array_equal(synthetic.column(mine, column), records[measure])
 
 
 @pytest.mark.parametrize('kind', NAMES)
@@ -238,7 +236,6 @@ def test_what_a_figure_cannot_do_without_must_be_given(kind):
         ('tuned_lengths', tuned({**TUNED, 'tuned': '2x'}), 'multiple of L'),
         ('tuned_lengths', tuned(TUNED, TUNED), 'labels of a panel must differ'),
         ('tuned_lengths', tuned(*MANY), 'tuned lengths must be 1 to 4'),
-        ('extension', {'before': 'a', 'after': 'a'}, 'before and after must differ'),
     ],
 )
 def test_bad_options_are_named(kind, options, message):

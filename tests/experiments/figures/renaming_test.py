@@ -20,7 +20,7 @@ from tests.experiments.figures import synthetic
 CONFIGS = config_files.names()
 # Nothing is claimed of encodings but for NoPE and RoPE, of layers of several kinds, of steps of a
 # training, of rules of attention weights, of positions that are random or come later, nor of where
-# and how far queries look; RULER's effective lengths are read.
+# and how far queries look; RULER's effective lengths and the losses of an extension are read.
 UNDECIDED = {
     *(
         'attention_shape',
@@ -43,6 +43,7 @@ UNDECIDED = {
     *(
         'random_positions',
         'checkpoint',
+        'extend',
         'split',
         'split_local',
         'split_share',
@@ -76,10 +77,7 @@ NAMING = (
     'keys',
     'four',
 )
-OF_KIND = {
-    'extension': ('before', 'uniform', 'after'),
-    'matched_budgets': ('base', 'uniform', 'headscale', 'rope'),
-}
+OF_KIND = {'matched_budgets': ('base', 'uniform', 'headscale', 'rope')}
 # Keys whose values are the paper's names or ours for its tables.
 FIXED = ('key', 'paper', 'kind', 'missing')
 LENGTH = 64

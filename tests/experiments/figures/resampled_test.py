@@ -226,7 +226,7 @@ def test_a_number_that_resamples_only_lower_has_no_interval():
 
 
 def test_figures_of_losses_and_keys_decide_their_claims_alone():
-    by_position, by_length = {'entropy_loss', 'extension'}, {'length_curves', 'factor_grid'}
+    by_position, by_length = {'entropy_loss'}, {'length_curves', 'factor_grid'}
     tables, keys = {'tuned_lengths', 'perplexity_table'}, {'passkey_maps', 'key_curves', 'frontier'}
     assert by_position | by_length | tables | keys == set(DECIDED)
 

@@ -63,6 +63,12 @@ def test_noise_moves_the_first_crossing_but_not_the_bend():
     assert curve.loss_bend(0.1) == pytest.approx(100 * 2**0.1 / 64, abs=6 / 64)
 
 
+def test_noise_is_the_standard_error_of_a_smoothed_loss_inside_l():
+    curve = position_curve.read('a', synthetic.positions_records(windows=64))
+    # Five positions of every window, each with a deviation of 2.3 nats.
+    assert curve.noise() == pytest.approx(2.3 / (5 * 64) ** 0.5)
+
+
 def test_entropy_is_the_mean_over_layers_and_heads_in_bits():
     records = synthetic.positions_records(n_layers=3, n_heads=8)
     curve = position_curve.read('a', records)

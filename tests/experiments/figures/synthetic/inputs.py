@@ -40,7 +40,6 @@ from tests.experiments.figures.synthetic.positions import (
     GRIDS,
     SHAPE_CURVES,
     emergence_input,
-    extension_runs,
     matched_input,
     position_runs,
     ranks_input,
@@ -125,11 +124,6 @@ INPUTS = {
         'tuned',
         tuned_runs(3),
         {'base': {'group': 'rope', 'label': 'RoPE'}, 'panels': TUNED_PANELS, 'roles': TUNED_ROLES},
-    ),
-    'extension': FigureInput(
-        'extended',
-        extension_runs(),
-        {'before': 'original', 'uniform': 'one_multiplier', 'after': 'extended'},
     ),
     'perplexity_table': FigureInput('table2', perplexity_runs(), PERPLEXITY_OPTIONS),
     'longbench_table': FigureInput(

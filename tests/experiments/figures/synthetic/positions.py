@@ -77,30 +77,6 @@ def grid_records(length=256, *, a=0.35, increment=0.05, **changed) -> Records:
 IMPORTED = {'origin': 'TinyLlama-1.1B', 'train_tokens': None, 'step': 0}
 
 
-def extension_runs(**changed) -> dict[str, Records]:
-    searched = {'lam': 'HeadScale at 256', 'multiplier': None}
-    return {
-        'original': positions_records(noise=0.05, **changed),
-        'one_multiplier': positions_records(
-            noise=0.05,
-            lam='1.3',
-            multiplier=1.3,
-            loss_bend=110,
-            entropy_bend=110,
-            floor=1.56,
-            **changed,
-        ),
-        'extended': positions_records(
-            noise=0.05,
-            loss_bend=150,
-            entropy_bend=130,
-            loss_slope=0.5,
-            floor=1.54,
-            **searched | changed,
-        ),
-    }
-
-
 def position_runs(**changed) -> dict[str, Records]:
     return {
         'nope': positions_records(**changed),
