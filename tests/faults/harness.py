@@ -68,45 +68,9 @@ def kill_when(process: subprocess.Popen, ready: Callable[[], bool], seconds: flo
     return finish(process)
 
 
-def after(seconds: float) -> Callable[[], bool]:
-    """So long after now."""
-    end = time.monotonic() + seconds
-    return lambda: time.monotonic() >= end
-
-
-def while_training(folder: pathlib.Path, process: subprocess.Popen, seconds: float):
-    """So long after its first step."""
-    return _so_long_after(lambda: begun(folder, process), seconds)
-
-
-def while_saving(folder: pathlib.Path, seconds: float) -> Callable[[], bool]:
-    """So long after a checkpoint began to be written, from now on."""
-    before = partial(folder)
-    return _so_long_after(lambda: bool(partial(folder) - before), seconds)
-
-
-def _so_long_after(event: Callable[[], bool], seconds: float) -> Callable[[], bool]:
-    seen: list[float] = []
-
-    def ready() -> bool:
-        if not seen and event():
-            seen.append(time.monotonic())
-        return bool(seen) and time.monotonic() - seen[0] >= seconds
-
-    return ready
-
-
-def begun(folder: pathlib.Path, process: subprocess.Popen) -> bool:
-    path = folder / 'begun'
-    return path.exists() and str(process.pid) in path.read_text().split()
-
-
-def partial(folder: pathlib.Path) -> set[str]:
-    """Names of checkpoints that are not whole."""
-    checkpoints = folder / 'checkpoints'
-    if not checkpoints.exists():
-        return set()
-    return {path.name for path in checkpoints.iterdir() if 'tmp' in path.name}
+def saving(folder: pathlib.Path) -> bool:
+    """Whether a checkpoint is there that is not whole."""
+    return any('tmp' in path.name for path in (folder / 'checkpoints').iterdir())
 
 
 def committed(folder: pathlib.Path) -> list[int]:
@@ -123,12 +87,6 @@ def files_of(checkpoint: pathlib.Path) -> list[pathlib.Path]:
 def final(folder: pathlib.Path) -> dict[str, np.ndarray]:
     with np.load(folder / 'final.npz') as arrays:
         return dict(arrays)
-
-
-def last_step(folder: pathlib.Path) -> int:
-    """The newest step that an attempt made or was about to make."""
-    lines = (folder / 'examples.jsonl').read_text().splitlines()
-    return json.loads(lines[-1])['step']
 
 
 def examples(folder: pathlib.Path) -> dict[int, set[str]]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import pathlib
 import signal
 import sys
@@ -56,8 +55,6 @@ def main() -> int:
 
     def batches(start: int) -> Iterator[Batch]:
         print(json.dumps({'start': start}), flush=True)
-        with (folder / 'begun').open('a') as file:
-            file.write(f'{os.getpid()}\n')
         for step in range(start, STEPS):
             draw = np.random.default_rng(step)
             blocks = draw.integers(MODEL.vocab_size, size=(BATCH, LENGTH + 1)).astype(np.int32)
