@@ -175,6 +175,18 @@ class Written:
         return [self._ids(prompt)[:-1][: options.new_tokens] for prompt in prompts]
 
 
+def test_sequence_accuracy_counts_the_targets_that_are_written_to_their_eos() -> None:
+    tokenizer = PARITY.load_tokenizer()
+    by_prompt = {tokenizer.decode(x.prompt): x for x in exact_match.validation(PARITY, 1.0)}
+    endless = [*by_prompt][::2]  # one token more in the place of EOS
+
+    def answer(prompt: str) -> str:
+        return tokenizer.decode(by_prompt[prompt].target) + ' .' * (prompt in endless)
+
+    written: Any = Written(ask(PARITY, None, LIMIT), answer)
+    assert exact_match.sequence_accuracy(written, [*by_prompt.values()]) == 0.5
+
+
 def total(prompt: str) -> int:
     return sum(int(c) for c in prompt if c.isdigit()) % 10
 
