@@ -8,7 +8,7 @@ import numpy as np
 import optax
 import pytest
 
-from nope.training.guard import DECAY, LEARNING, GuardState, guarded, is_bad
+from nope.training.guard import DECAY, LEARNING, GuardState, guarded, is_bad, restarted
 from tests import tiny
 
 PARAMS = {'a': jnp.array([1.0, -2.0]), 'b': jnp.ones((2, 2))}
@@ -72,3 +72,11 @@ def test_a_jump_is_bad_once_the_usual_is_known() -> None:
     assert not is_bad(state, jnp.float32(3.2), jnp.float32(1), 6.0)
     assert not is_bad(state, jnp.float32(4.0), jnp.float32(1), None)
     assert not is_bad(state, jnp.float32(1.0), jnp.float32(1), 6.0)
+
+
+def test_after_a_restart_the_loss_is_new_and_the_optimizer_is_not() -> None:
+    state = follow(np.random.default_rng(0).normal(3.0, 0.1, LEARNING), spike=6.0)
+    fresh, jump = restarted(state), (jnp.float32(4.0), jnp.float32(1))
+    assert is_bad(state, *jump, 6.0) and not is_bad(fresh, *jump, 6.0)
+    assert fresh.inner is state.inner
+    tiny.assert_same(fresh, follow(np.array([])))
