@@ -24,6 +24,10 @@ def test_records_hold_the_means_of_all_windows(tmp_path: pathlib.Path) -> None:
     for name in ('loss', 'entropy'):
         np.testing.assert_allclose(found[name], plain[name], rtol=1e-5, atol=1e-6)
     assert found['first'].shape == found['norm'].shape == (2, 4, T)
+    np.testing.assert_allclose(found['first'][..., 0], 1.0, rtol=1e-5)
+    norm = found['norm'][..., 0].reshape(2, 2, 2)  # of the one value that a group of heads shares
+    np.testing.assert_allclose(norm[..., 0], norm[..., 1], rtol=1e-5)
+    assert np.all(norm[:, 0] != norm[:, 1])
     np.testing.assert_allclose(found['local'][..., :SPAN], 1.0, rtol=1e-5)
     assert np.all(found['local'][..., SPAN:] < 1)
     np.testing.assert_array_equal(found['global'], [[0, 0, 1, 1]] * 2)
