@@ -161,12 +161,15 @@ def test_one_number_a_head_is_held_against_every_rival(first, second, below):
     losses = {name: [(1.0, loss), (1.0, loss)] for name, loss in rivals.items()}
     losses['many'] = [(1.0, first - 0.1)] * 2
     roles = {'per_head': 'many', 'one_number': ['one a', 'one b'], 'nape': 'NAPE'}
+    roles |= {'state_space': 'many', 'window': 'one b'}
     low = {'one b': (1.0,) * 6 + (0.9,)}
     found = {c.id: c for c in figure_of(losses, own_keys=low, roles=roles).claims}
     claim = found['per_head_below_one']
     assert claim.holds is below and claim.numbers[0].what.endswith('one b')
     assert list(claim.numbers[0].by_seed) == pytest.approx([first - second] * 2)
+    assert found['state_space_below_window'].holds is below
     assert found['below_nape'].holds is False
+    assert found['state_space_further_than_window'].holds is True
     # As many keys decide nothing, also where another rival has fewer.
     assert found['per_head_further_than_one'].holds is None
     assert found['per_head_further_than_one'].numbers[0].what.endswith('one a')
