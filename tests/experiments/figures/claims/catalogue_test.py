@@ -6,6 +6,7 @@ import ast
 import importlib
 import inspect
 import pkgutil
+import re
 
 import numpy as np
 import pytest
@@ -36,9 +37,13 @@ def test_every_claim_is_decided_somewhere_and_none_that_is_not_listed():
 
 
 def test_statements_say_the_threshold_that_decides():
+    """As a number, a word, or a share in percent. Of parts a statement is made with theirs."""
+    words = {1: 'one', 4: 'four'}
     for rule in ALL:
-        limits = [f'{value:g}' for value in rule.claim.thresholds.values()]
-        assert not limits or any(limit in rule.statement for limit in limits), rule.id
+        for name, value in {} if rule.parts else rule.claim.thresholds.items():
+            forms = f'{value:g}', f'{100 * value:g} %', words.get(value, f'{value:g}')
+            said = rf'(?<![\w.^])({"|".join(map(re.escape, forms))})(?!\w|\.\d)'
+            assert re.search(said, rule.statement), (rule.id, name)
 
 
 @pytest.mark.parametrize(
