@@ -53,7 +53,7 @@ def test_where_threads_are_is_written_once_when_steps_stop_coming(
     stacks = (tmp_path / 'stacks-0.txt').read_text()
     assert 'a_place_to_hang' in stacks
     assert stacks.count('s silent') == 1
-    assert 'no step for 0 s' in caplog.text
+    assert re.search(r'no step for \d+ s', caplog.text)
 
 
 @pytest.mark.parametrize('number', [1, 2])
