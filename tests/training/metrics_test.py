@@ -56,13 +56,6 @@ def test_a_line_cut_short_by_a_kill_is_left_out(tmp_path: pathlib.Path) -> None:
     assert [row['step'] for row in metrics.read(tmp_path)] == [1, 2, 3, 4]
 
 
-def test_values_that_are_not_finite_are_kept(tmp_path: pathlib.Path) -> None:
-    writer = MetricsWriter(tmp_path, 0)
-    writer.write(1, {'loss': math.nan})
-    writer.close()
-    assert math.isnan(metrics.read(tmp_path)[0]['loss'])
-
-
 def test_values_that_are_not_finite_are_json(tmp_path: pathlib.Path) -> None:
     writer = MetricsWriter(tmp_path, 0)
     writer.write(1, {'loss': math.nan, 'grad_norm': math.inf})
