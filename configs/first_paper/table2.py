@@ -44,7 +44,7 @@ def get_config(argument: str = 'quick') -> ConfigDict:
     config = text.add(base.experiment('table2', size), size)
     if size != 'paper':
         config.finetune.learning_rate = config.train.learning_rate / 4
-        config.evaluation.batch_tokens = 8192
+        config.evaluation.batch_tokens = max(config.evaluation.batch_tokens, 8192)
     config.runs = {'rope': pieces.base(models.ROPE), 'nope': pieces.base()}
     published.add(config, directories)
     config.figure = {

@@ -42,7 +42,7 @@ _SHARDS = (
 
 def get_config(size: str = 'quick') -> ConfigDict:
     config = base.experiment('b_large', size)
-    paper = size == 'paper'
+    paper, subwords = size == 'paper', size in ('large', 'paper')
     if paper:
         _as_in_the_paper(config)
     config.evaluation.update({'cut': 'ends', 'windows': 150 if paper else 128})
@@ -51,7 +51,8 @@ def get_config(size: str = 'quick') -> ConfigDict:
     config.runs = {name: pieces.base(position) for name, position in positions.items()}
     curves: list[dict] = []
     roles: dict[str, tuple[str, ...]] = {}
-    for shortest, longest in PAPER_RANGES if paper else _ranges(config.train.length):
+    ranges = PAPER_RANGES if paper else _ranges(config.train.length)
+    for shortest, longest in ranges[2:] if size == 'large' else ranges:  # no book is shorter
         documents = {'shortest': shortest, 'longest': longest}
         for run, role in ROLES.items():
             group = f'{run}_{shortest}'
@@ -62,7 +63,7 @@ def get_config(size: str = 'quick') -> ConfigDict:
                 'tail': SCORED / TRAINED,
                 'evaluation': documents,
             }
-            row = f'documents of {shortest:,} to {longest:,} {"tokens" if paper else "bytes"}'
+            row = f'documents of {shortest:,} to {longest:,} {"tokens" if subwords else "bytes"}'
             curves.append({'group': group, 'label': encodings.ENCODINGS[run][0], 'row': row})
             roles[role] = (*roles.get(role, ()), group)
     config.figure = {'kind': 'length_curves', 'curves': tuple(curves), 'roles': roles}

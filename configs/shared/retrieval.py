@@ -3,8 +3,10 @@
 Paper size takes the models of all other figures. The smaller sizes train their own, on equal parts
 of the standard library and of synthetic records, which hide a key and ask for it. A small model
 repeats no key after program text alone. Searches and fine-tuning read the same parts, with records
-as long as their windows (`data.record_length`). Several records in a window, or text alone, would
-undo what was learned. A prompt has one key, or with `data.needles` above 1 several with names.
+as long as their longest windows (`data.record_length`). Several records in a window, or text alone,
+would undo what was learned. Shorter windows of a law's search are the beginnings of records, of
+which a fifth (2 L) to a half (4 L) ask for a key. A prompt has one key, or with `data.needles`
+above 1 several with names.
 """
 
 from ml_collections import ConfigDict

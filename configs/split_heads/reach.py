@@ -33,6 +33,8 @@ def draw(config: ConfigDict, labels: dict[str, str]) -> None:
     points = []
     for run, label in labels.items():
         searched = splits.add_log_length(config, run)
+        if 'data' in config.runs[run]:  # a search reads what the model was trained on
+            config.runs[searched].data = config.runs[run].data
         config.evals[f'{run}_at_l/'] = {'kind': 'lengths', 'run': run, 'times': (1.0,)}
         for name in (run, searched):
             config.evals[f'{name}_far/'] = {'kind': 'passkey', 'run': name, 'lengths': TIMES}
