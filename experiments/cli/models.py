@@ -70,7 +70,7 @@ def open_model(options: argparse.Namespace, mesh: Mesh) -> Model:
     elif source and source != BYTES:
         source = interop.tokenizer_in(pathlib.Path(source)) or ''
     # How long it took tells it from the same run trained again; unfinished ones still change.
-    done = read_object(folder / 'done.json') if options.step is None else None
+    done = read_object(folder / 'done.json')
     identity = functools.partial(digest.of_json, [run.spec, done])
     data = run.spec.get('data', {})
     return Model(

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from experiments.bench import Bench
 from experiments.evaluations.base import Rows, TableRow
-from experiments.evaluations.text_base import ASKING_FIELDS, FilesSpec, after_bos, answering
+from experiments.evaluations.text_base import TEXT_FIELDS, FilesSpec, after_bos, answering
 from experiments.programs import Program
 from nope.evals import helmet
 from nope.records import Records
@@ -24,7 +24,7 @@ class HelmetSpec(FilesSpec):
     """
 
     kind = 'helmet'
-    fields = ('times', 'helmet', *ASKING_FIELDS)
+    fields = ('times', 'helmet', 'tokens', *TEXT_FIELDS)  # published recall has no turns
     title = 'HELMET'
     layout = 'json_kv/ and ruler/, as in the published archive'
     command = 'helmet:FOLDER'
@@ -38,7 +38,6 @@ class HelmetSpec(FilesSpec):
             self.lengths,
             bos=self.bos,
             limit=self.limit or None,
-            chat=self.chat,
         )
 
     def found(self, bench: Bench, variables: Variables, **how: Any) -> Records:

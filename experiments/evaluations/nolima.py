@@ -57,7 +57,9 @@ class NolimaSpec(FilesSpec):
     @property
     def beside(self) -> int:
         texts = [p.template.format(haystack=p.needle, question=p.question) for p in self.plan.pairs]
-        return max(len(self.tokenizer.encode(text)) for text in texts) + nolima.BUDGET
+        longest = max(len(self.tokenizer.encode(text)) for text in texts)
+        system = len(self.tokenizer.encode(nolima.SYSTEM)) if self.turns else 0
+        return longest + system + nolima.BUDGET
 
     def programs(self, rows: Rows) -> Iterator[Program]:
         around = self.beside - nolima.BUDGET

@@ -67,6 +67,10 @@ class TextSpec(EvalSpec):
         return first_run(self.run)
 
     @property
+    def known(self) -> dict[str, Any]:
+        return super().known | ({'chat': True} if self.turns else {})
+
+    @property
     def own_text(self) -> bool:
         return False
 
@@ -212,4 +216,6 @@ def ends_of(run: Source) -> list[list[int]]:
 
 def after_bos(found: Records, what: str) -> str:
     """Words of a caption for how texts began; none where they had no prefix."""
+    if found.attributes.get('chat'):
+        return ', in turns of a chat'
     return f', each {what} after a BOS' if found.attributes['bos'] else ''

@@ -62,25 +62,32 @@ class Chat:
         except (jinja2.TemplateError, TypeError, ValueError, LookupError) as error:
             raise ValueError(f'{self.named}: the chat template fails: {error}') from error
 
-    def ids(self, tokenizer: Tokenizer, text: str, opening: str = '') -> np.ndarray:
+    def ids(
+        self, tokenizer: Tokenizer, text: str, opening: str = '', system: str = ''
+    ) -> np.ndarray:
         """Token ids, int32 [n], of a question as the user's turn. opening: the end of the text with
-        which the answer begins already."""
-        asked = text.removesuffix(opening)
-        rendered = self.render([{'role': 'user', 'content': asked}])
-        return encode_special(tokenizer, rendered + opening.lstrip())
+        which the answer begins already. system: a turn before it; '' for none."""
+        told = [{'role': 'system', 'content': system}] if system else []
+        asked = {'role': 'user', 'content': text.removesuffix(opening)}
+        return encode_special(tokenizer, self.render([*told, asked]) + opening)
 
-    def overhead(self, tokenizer: Tokenizer) -> int:
+    def overhead(self, tokenizer: Tokenizer, system: str = '') -> int:
         """Tokens of the turns around a question."""
-        return len(self.ids(tokenizer, 'x')) - len(tokenizer.encode('x'))
+        return len(self.ids(tokenizer, 'x', system=system)) - len(tokenizer.encode('x'))
 
 
 def prompt_ids(
-    tokenizer: Tokenizer, text: str, bos: bool | None, chat: Chat | None, opening: str = ''
+    tokenizer: Tokenizer,
+    text: str,
+    bos: bool | None,
+    chat: Chat | None,
+    opening: str = '',
+    system: str = '',
 ) -> np.ndarray:
     """Token ids of a prompt, int32 [n]: after its prefix or, with a chat, as the user's turn."""
     if chat is None:
         return encode_with_bos(tokenizer, text, bos)
-    return chat.ids(tokenizer, text, opening)
+    return chat.ids(tokenizer, text, opening, system)
 
 
 def load_chat(folder: pathlib.Path) -> Chat:

@@ -44,7 +44,8 @@ class Part:
 
     budget: tokens of an answer. score: rates a prediction of a sample, 0 .. 1. cleaned: makes the
     prediction to keep and score from generated text. opening: the answer begins at its last place
-    in a sample's text, and a chat leaves that to the assistant; '' for nowhere.
+    in a sample's text, and a chat leaves that to the assistant; '' for nowhere. system: a chat's
+    first turn; '' for none.
     """
 
     task: str
@@ -54,6 +55,7 @@ class Part:
     score: Callable[[str, Sample], float]
     cleaned: Callable[[str], str] = str
     opening: str = ''
+    system: str = ''
 
     def key(self, index: int) -> str:
         """Name of a sample in a log."""
@@ -66,7 +68,7 @@ class Part:
 
         def prompt() -> np.ndarray:
             opening = sample.text[sample.text.rindex(self.opening) :] if self.opening else ''
-            return prompt_ids(tokenizer, sample.text, bos, chat, opening)
+            return prompt_ids(tokenizer, sample.text, bos, chat, opening, self.system)
 
         def row(text: str) -> dict[str, Any]:
             prediction = self.cleaned(text)

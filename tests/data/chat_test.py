@@ -96,8 +96,11 @@ def test_an_answer_is_begun_in_its_own_turn(folder: pathlib.Path) -> None:
     (folder / 'chat_template.jinja').write_text(TURNS)
     chat, tokenizer = load_chat(folder), load_tokenizer(str(folder / 'tokenizer.json'))
     ids = prompt_ids(tokenizer, 'the fox? It is', None, chat, ' It is')
-    wanted = chat.render([{'role': 'user', 'content': 'the fox?'}]) + 'It is'
+    wanted = chat.render([{'role': 'user', 'content': 'the fox?'}]) + ' It is'
     assert ids.tolist() == tokenizer.encode(wanted, special=True).tolist()
+    told = [{'role': 'system', 'content': 'the dog'}, {'role': 'user', 'content': 'the fox?'}]
+    asked = prompt_ids(tokenizer, 'the fox?', None, chat, system='the dog')
+    assert asked.tolist() == tokenizer.encode(chat.render(told), special=True).tolist()
     assert prompt_ids(tokenizer, 'the fox? It is', None, None).tolist() == [
         *tokenizer.encode('the fox? It is')
     ]

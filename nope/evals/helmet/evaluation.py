@@ -28,9 +28,7 @@ def run(
             answers.Part(task, length, TASKS[task].budget, samples, score=TASKS[task].score)
         )
         cut.append(truncated)
-    answers.run(
-        generator, plan.tokenizer, parts, log=log, bos=plan.bos, chat=plan.chat, progress=progress
-    )
+    answers.run(generator, plan.tokenizer, parts, log=log, bos=plan.bos, progress=progress)
     rows = {(p.length, p.task): [log[p.key(i)] for i in range(len(p.samples))] for p in parts}
     budgets = {task: asked.budget for task, asked in TASKS.items()}
     return Records(

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from nope.data.chat import Chat, prompt_ids
+from nope.data.prefix import encode_with_bos
 from nope.data.spans import encode_spans
 from nope.data.tokenizers import Tokenizer
 from nope.evals.answers import Sample
@@ -31,8 +31,7 @@ _LAYOUT = (
 class HelmetPlan:
     """The tasks at `lengths`, in tokens of a prompt and its answer, from the files in `folder`.
 
-    bos: as `nope.data.prefix` has it. chat: asks in turns. Prefix and turns count. limit: samples
-    of each file, for trials.
+    bos: as `nope.data.prefix` has it; the prefix counts. limit: samples of each file, for trials.
     """
 
     tokenizer: Tokenizer
@@ -40,7 +39,6 @@ class HelmetPlan:
     lengths: tuple[int, ...]
     bos: bool | None = None
     limit: int | None = None
-    chat: Chat | None = None
 
     def __post_init__(self) -> None:
         """ValueError for lengths that no file has, FileNotFoundError for missing files."""
@@ -92,7 +90,7 @@ class HelmetPlan:
         fields, answers = task.fields(row), _answers(row)
         text = task.template.format(**fields)
         tokens = len(self.tokenizer.encode(text))
-        around = len(prompt_ids(self.tokenizer, text, self.bos, self.chat)) - tokens
+        around = len(encode_with_bos(self.tokenizer, text, self.bos)) - tokens
         excess = tokens + around + task.budget - length
         if excess <= 0:
             return Sample(text, answers, tokens), False

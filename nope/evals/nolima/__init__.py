@@ -6,6 +6,6 @@ licence: they are files of the user.
 """
 
 from nope.evals.nolima.evaluation import run
-from nope.evals.nolima.plan import BUDGET, NolimaPlan
+from nope.evals.nolima.plan import BUDGET, SYSTEM, NolimaPlan
 
-__all__ = ['BUDGET', 'NolimaPlan', 'run']
+__all__ = ['BUDGET', 'SYSTEM', 'NolimaPlan', 'run']

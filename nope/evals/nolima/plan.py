@@ -19,6 +19,7 @@ NEEDLES, BOOKS = 'needlesets/needle_set.json', 'haystack/rand_shuffle'
 DEPTHS = np.linspace(0, 100, 26) / 100
 SEED = 42
 BUDGET = 192  # tokens of an answer
+SYSTEM = 'You are a helpful assistant'  # of a chat
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,7 +84,7 @@ class NolimaPlan:
                 haystack = self._haystacks[book].place(needle, length, float(depth))
                 text = pair.template.format(haystack=haystack, question=question)
                 made.append(Sample(text, answers, len(self.tokenizer.encode(text))))
-        return Part(self.task(book), length, BUDGET, made, contains)
+        return Part(self.task(book), length, BUDGET, made, contains, system=SYSTEM)
 
     def task(self, book: int) -> str:
         """Name of a book's part."""
