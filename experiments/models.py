@@ -75,7 +75,8 @@ def position_for(
         if 'scaling' in given and type(position.scaling) not in (Unscaled, type(made.scaling)):
             raise ValueError(
                 f'{field}.scaling, {made.describe()}, would take the place of the scaling that the '
-                f'model was trained with, {position.describe()}; accepted: other numbers of that'
+                f'model was trained with, {position.describe()}; accepted: other numbers of that '
+                'one. Leave this change out'
             )
     changed = [dataclasses.replace(position, **given) for position in own]
     for name in (f.name for f in dataclasses.fields(RoPE)):

@@ -5,7 +5,8 @@
 
 Started again after any stop, it goes on from the last checkpoint. Exit status: 0 done, 1 a
 run failed, 2 bad input (nothing was compiled). 3: some trainings diverge, and nothing else failed.
-143: stopped by SIGTERM or Ctrl-C and saved.
+143: stopped by SIGTERM or Ctrl-C and saved; 130: Ctrl-C while
+it read its input.
 
 With --plan, or --plan-for=h100:8, it prints what is missing with its least device hours and ends.
 """

@@ -19,6 +19,10 @@ A recipe is ENCODING, ENCODING+TRAINING, ENCODING+SEARCH or ENCODING+TRAINING+SE
     +headscale          one multiplier a head, searched at 4 L
     +log, +log_one      1 + a ln(n / L), one a for each head or for all, searched up to 4 L
 
+A model that was trained with a scaling, as Llama 3.2, takes neither ntk_, yarn_ nor longppl:
+
+    checkpoint:nothing,nothing+headscale,nothing+log,dropped+short,loss,entropy,keys,ruler
+
 A search acts on the heads without position where there are others, else on all. In models whose
 layers with a window turn by a RoPE of their own, as in Gemma 3, NTK and YaRN are for the others
 alone. Every factor of YaRN has its row, to choose by --config.evaluation.split=validation. The key

@@ -53,7 +53,7 @@ def get_config(size: str = 'quick') -> ConfigDict:
         first = add_later(config, run, position, min(SHARES), near=False)
         labels[first] = f'{label}, first half split later, {SHARES[min(SHARES)]}'
     points = tuple(splits.add_point(config, name, label) for name, label in labels.items())
-    config.figure = {'kind': 'frontier', 'points': points, 'roles': {'rope': 'RoPE'}}
+    config.figure = {'kind': 'frontier', 'points': points}
     return config
 
 

@@ -12,7 +12,6 @@ import logging
 import multiprocessing
 import os
 import pathlib
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -25,7 +24,7 @@ from nope.data import digest, shards
 from nope.data.sources import PART_BYTES, CorpusPart, Source, of_split
 from nope.data.splits import SPLITS
 from nope.data.tokenizers import Tokenizer, is_read_whole, load_tokenizer
-from nope.runtime import files, progress
+from nope.runtime import files, progress, workers
 
 log = logging.getLogger(__name__)
 
@@ -285,19 +284,10 @@ _worker: dict[str, Any] = {}
 
 def _start_worker(tokenizer: Tokenizer, counters: Any, out: pathlib.Path) -> None:
     """A parent that is killed takes its workers along, and the next one waits for their end."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None
     files.share_until_exit(_workers_lock(out))
-    if not parent.is_alive():  # the next one may be at work already
-        os._exit(1)
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    workers.end_with_parent()  # behind the lock: the next parent may be at work already
     os.environ['TOKENIZERS_PARALLELISM'] = 'false'
     _worker.update(tokenizer=tokenizer, counters=counters)
-
-
-def _end_with(process: Any) -> None:
-    process.join()
-    os._exit(1)
 
 
 def _workers_lock(out: pathlib.Path) -> pathlib.Path:

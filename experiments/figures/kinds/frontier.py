@@ -23,7 +23,8 @@ COLORS = 'viridis'
 NEAR = 0.15
 MARGIN = 0.12  # of a panel's range, on each side
 LEVEL: dict[str, Any] = {'color': style.GREY, 'linestyle': (0, (4, 3)), 'linewidth': 0.9}
-SIDES = ((-1, -1), (-1, 1), (1, -1), (1, 1))  # of a point, for its number; the lower one first
+SIDES = ((-1, -1), (-1, 1), (1, -1), (1, 1))  # of a point, for its number
+ABREAST = 0.03  # of the range of x: points closer than that stand one above the other
 FRAME: dict[str, Any] = {'edgecolor': style.GREY, 'linewidth': 0.8, 'zorder': 1}
 
 
@@ -143,9 +144,23 @@ def _draw_point(axes: mpl.Axes, point: FrontierPoint) -> None:
 
 
 def _write_numbers(axes: mpl.Axes, points: Sequence[tuple[int, FrontierPoint]]) -> None:
-    """Beside the points; neighbours along x have theirs on different sides."""
+    """Beside the points; those of points one above the other on different sides."""
     places = sorted((float(p.x.mean()), float(p.y.mean()), number) for number, p in points)
-    for (x, y, number), (right, up) in zip(places, itertools.cycle(SIDES), strict=False):
+    across = [x for x, _, _ in places]
+    apart = ABREAST * (max(across, default=0.0) - min(across, default=0.0))
+    columns: list[list[tuple[float, float, int]]] = []
+    for place in places:
+        if not columns or place[0] - columns[-1][-1][0] > apart:
+            columns.append([])
+        columns[-1].append(place)
+    found = [
+        (*place, *side)
+        for column in columns
+        for place, side in zip(
+            sorted(column, key=lambda p: p[1]), itertools.cycle(SIDES), strict=False
+        )
+    ]
+    for x, y, number, right, up in found:
         axes.annotate(
             *(str(number), (x, y), (4.5 * right, 3 * up)),
             textcoords='offset points',

@@ -84,14 +84,13 @@ class HeadMapsFigure(Figure[Sequence[Maps]]):
         )
         for row, (values, top, label) in zip(axes, shown, strict=True):
             for panel, map_LN in zip(row, values, strict=True):
-                mesh = panel.pcolormesh(map_LN, shading='nearest', cmap='viridis', vmin=0, vmax=top)
+                mesh = panel.imshow(map_LN, cmap='viridis', vmin=0, vmax=top, aspect='auto')
                 cells.no_frame(panel)
             row[0].set_ylabel('layer')
             figure.colorbar(mesh, ax=list(row), label=label, pad=0.01)
         for above, below, title in zip(*axes, titles, strict=True):
             above.set_title(title)
             below.set_xlabel('head')
-        axes[0, 0].invert_yaxis()
         return figure
 
     def rows(self, given: FigureInput, data: Sequence[Maps]) -> Iterator[dict[str, Any]]:

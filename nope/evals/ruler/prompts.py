@@ -9,7 +9,6 @@ import json
 import logging
 import multiprocessing
 import pathlib
-import signal
 import time
 from collections.abc import Sequence
 
@@ -23,6 +22,7 @@ from nope.evals.ruler.fitting import SHORT, Request
 from nope.evals.ruler.tasks import TASKS, check_names
 from nope.evals.ruler.vocabulary import Vocabulary
 from nope.runtime import files, processes
+from nope.runtime.workers import end_with_parent
 
 log = logging.getLogger(__name__)
 
@@ -176,10 +176,8 @@ def build(plan: RulerPlan, *, workers: int, progress: Progress = iter) -> None:
         return
     # spawn: a fork would copy the threads' locks of whatever else runs in this process.
     context = multiprocessing.get_context('spawn')
-    # Ctrl-C reaches a terminal's workers too; what to do is for the command to decide.
-    quiet = signal.signal, (signal.SIGINT, signal.SIG_IGN)
     with concurrent.futures.ProcessPoolExecutor(
-        min(workers, len(missing)), context, *quiet
+        min(workers, len(missing)), context, end_with_parent
     ) as pool:
         jobs = [pool.submit(plan.make, *part, write=True) for part in missing]
         try:
