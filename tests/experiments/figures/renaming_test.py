@@ -45,6 +45,7 @@ UNDECIDED = {
         'checkpoint',
         'extend',
         'split',
+        'split_later',
         'split_local',
         'split_share',
         'weights',
