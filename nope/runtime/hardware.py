@@ -140,10 +140,11 @@ def memory_of(device: jax.Device) -> float:
 def peak_flops(dtype: str = 'bfloat16') -> float:
     """FLOP/s per device by the data sheet for products of that dtype (bfloat16 stands for an
     unstated float32). Unknown devices are measured for half a second: float32, the largest of a few
-    products."""
+    products. Those of a CPU share its cores."""
     device = known(jax.local_devices()[0].device_kind)
     if device is None:
-        return measured_matmul_flops() / jax.local_device_count()
+        shared = jax.local_device_count() if jax.default_backend() == 'cpu' else 1
+        return measured_matmul_flops() / shared
     return device.float32 if dtype == 'float32' and device.float32 else device.flops
 
 

@@ -189,7 +189,8 @@ def check_mesh(
     if config.batch_size % parts:
         raise ValueError(
             f'{section}.batch_size is {config.batch_size}; it must be a multiple of {parts} '
-            f'(compute.accumulate {accumulate} x {sharding.batch_parts(mesh)} batch shards)'
+            f'(compute.accumulate {accumulate} x {sharding.batch_parts(mesh)} batch shards), or '
+            f'more devices go to {field}.context'
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pathlib
 import re
@@ -161,12 +162,32 @@ def test_the_scripts_run_the_command(tmp_path: pathlib.Path) -> None:
     ssh = [line for line in lines if 'ssh' in line]
     assert sorted(line[line.index('ssh') + 1] for line in ssh) == ['n-0', 'n-1']
     remote = next(a for a in ssh[0] if a.startswith('--command='))
-    found = re.search(r'exec (.*)\n', remote)
+    found = re.search(r'exec (nohup .*)\n', remote)
     assert found
     run = ['-m', 'experiments.run']
     pod = ['nohup', '~/env/bin/python', *run, '--distributed=on', '--workdir=/shared/a b', *asked]
     assert shlex.split(found[1])[: len(pod)] == pod
     assert job == ['srun', '--kill-on-bad-exit=1', TRUE, *run, *asked]
+
+
+def test_a_host_at_work_takes_no_second_command(tmp_path: pathlib.Path) -> None:
+    calls, host = tmp_path / 'calls', tmp_path / 'host'
+    (host / 'nope').mkdir(parents=True)
+    stand_in(tmp_path / 'gcloud', calls, f"""
+case "$*" in
+    *describe*) echo ACTIVE ;;
+    *ssh*) for a; do case $a in --command=*)
+        cd {host}; HOME={host} exec bash -c "${{a#--command=}}" ;; esac; done ;;
+esac""")  # fmt: skip
+    command = ['bash', str(FOLDER / 'tpu_pod.sh'), CONFIG]
+    environment = found_in(tmp_path) | POD | {'WORKDIR': str(tmp_path / 'shared')}
+    with (host / 'nope.lock').open('w') as running:
+        fcntl.flock(running, fcntl.LOCK_EX)
+        ended = subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=False
+        )
+    assert ended.returncode == 75 and 'still runs on this host' in ended.stderr
+    assert (host / 'nope').exists()  # what it runs is left alone
 
 
 def test_a_slice_that_was_taken_away_is_asked_for_anew(tmp_path: pathlib.Path) -> None:
@@ -246,6 +267,23 @@ for ((i = 0; i < 600; i++)); do sleep 0.1; done""")  # fmt: skip
     put_back = [['scontrol', 'requeue', '7']] if told == 'script' and ended else []
     assert called(calls)[1:] == [*scancel, *put_back]
     assert '#SBATCH --signal=B:USR1@' in (FOLDER / 'slurm.sbatch').read_text()
+
+
+@pytest.mark.parametrize(('more', 'status'), [
+    ({'SLURM_JOB_NUM_NODES': '2', 'SLURM_GPUS_ON_NODE': '8'}, 2),
+    ({'SLURM_JOB_NUM_NODES': '2', 'SLURM_GPUS_ON_NODE': '8', 'SLURM_NTASKS': '16'}, 0),
+    ({'SLURM_JOB_NUM_NODES': '1', 'SLURM_GPUS_ON_NODE': '8'}, 0),
+])  # fmt: skip
+def test_tasks_that_would_leave_gpus_idle_are_refused(
+    tmp_path: pathlib.Path, more: dict[str, str], status: int
+) -> None:
+    stand_in(tmp_path / 'srun', tmp_path / 'calls', '')
+    script = ['bash', str(FOLDER / 'slurm.sbatch'), CONFIG]
+    ended = subprocess.run(
+        script, env=found_in(tmp_path) | JOB | more, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == status and (tmp_path / 'calls').exists() == (status == 0)
+    assert ('give --ntasks-per-node=8' in ended.stderr) == (status == 2)
 
 
 @pytest.mark.parametrize(('status', 'more', 'put_back'), [

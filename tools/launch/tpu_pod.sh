@@ -16,6 +16,7 @@
 # Copies what git tracks here, as it is now, to every host, and installs it there the first time.
 # WORKDIR must be a folder on a file system that all hosts mount (Filestore, or a bucket by gcsfuse).
 # Set on every host: nothing; `--distributed=on` has JAX find the others by the TPU's metadata.
+# Ctrl-C here, or a lost connection, leaves the hosts at work; a second start there is refused.
 # When a slice is taken away: the same line again. It asks for the slice anew (a queued resource that
 # was taken away stays so), and the command goes on from its checkpoint.
 set -euo pipefail
@@ -94,7 +95,9 @@ pids=()
 for node in "${nodes[@]}"; do
     gcloud compute tpus tpu-vm ssh "$node" --worker=all "${where[@]}" --command="
         set -e
-        mkdir -p nope $work; tar --extract --file=nope.tar --directory=nope; cd nope
+        exec 9>nope.lock
+        flock --nonblock 9 || { echo 'tpu_pod.sh: the command still runs on this host' >&2; exit 75; }
+        rm -rf nope; mkdir -p nope $work; tar --extract --file=nope.tar --directory=nope; cd nope
         if ! cmp -s pyproject.toml ~/env/installed; then
             $remote_python -c 'import sys; assert sys.version_info >= (3, 11), sys.version' || {
                 echo 'tpu_pod.sh: the hosts need Python 3.11 or newer; set PYTHON' >&2; exit 2
