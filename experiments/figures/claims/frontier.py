@@ -41,6 +41,12 @@ def _rise(points: Points) -> dict[str, np.ndarray]:
     return {'': far_S - near_S}
 
 
+def _less_rope(points: Points) -> dict[str, np.ndarray]:
+    own, rope = points[SPLIT], points[ROPE]
+    check_windows([own.loss, rope.loss])
+    return {'': own.x - rope.x}
+
+
 def _keys(claim: str, field: str) -> Rule[Points]:
     def repeated(points: Points) -> Measured:
         group = getattr(points[SPLIT], field)
@@ -116,11 +122,7 @@ RULES: tuple[Rule[Points], ...] = (
     Rule(
         'in_domain',
         'Mean loss of windows of L less that of the RoPE model',
-        Every(
-            lambda points: {'': points[SPLIT].x - points[ROPE].x},
-            Bound(AT_MOST, 'nats'),
-            'split - RoPE at L',
-        ),
+        Every(_less_rope, Bound(AT_MOST, 'nats'), 'split - RoPE at L'),
         (SPLIT, ROPE),
     ),
     _keys('keys_far', 'keys'),

@@ -129,6 +129,7 @@ def _past_searched(roles: Groups) -> Losses:
 
 
 def _longer_search(roles: Groups) -> Losses:
+    check_windows([*roles.players.values()])
     found = {}
     for (_, multiple, own), (_, longer, other) in itertools.pairwise(searches(roles)):
         index = own.at(multiple)
@@ -151,6 +152,7 @@ def _one_set(roles: Groups) -> Losses:
     others = [g.loss_window for g in roles.players.values() if g is not log]
     if not others:
         raise Undecided('no other curve is drawn')
+    check_windows([*roles.players.values()])
     best = np.argmin(np.mean(others, axis=1), axis=0)
     return {
         f'{m:g} L': log.loss_window[:, i] - others[best[i]][:, i]
@@ -186,6 +188,7 @@ def _lowest(roles: Groups) -> Measured:
 
 def _less_tuned(roles: Groups) -> Losses:
     tuned = roles.by_multiple(TUNED)
+    check_windows([*roles.players.values()])
     return {
         name: one.loss_window[:, i] - tuned[multiple].loss_window[:, i]
         for name, multiple, one in searches(roles)

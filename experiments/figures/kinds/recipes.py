@@ -279,8 +279,8 @@ class RecipesFigure(Figure[Sequence[Recipe]]):
             for row in given.options['rows']
         }
         entropy = (
-            f'{ENTROPY.capitalize()}: a dot a head, means of the last eighth of L and of the '
-            'window, dashed where they are the same. '
+            f'{ENTROPY.capitalize()}: a dot a head, means of the L/8 positions up to L and up to '
+            'the end of the window, dashed where they are the same. '
             if recipes[0].entropy is not None
             else ''
         )

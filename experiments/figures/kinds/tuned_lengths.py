@@ -85,6 +85,10 @@ class Tuned:
     curves: Sequence[TunedCurve]
     roles: Roles[str]
 
+    def check_windows(self) -> None:
+        """Undecided unless all were measured on the same windows."""
+        length_group.check_windows([self.base, *(c.group for c in self.curves)])
+
     def find(self, panel: str, method: str, tuned: float) -> TunedCurve | None:
         found = (c for c in self.curves if (c.panel, c.method, c.tuned) == (panel, method, tuned))
         return next(found, None)
@@ -93,6 +97,7 @@ class Tuned:
 def _largest_inside(shown: Tuned) -> dict[str, np.ndarray]:
     """[S] of each curve at the length from L to its own where the mean over seeds is largest."""
     base = shown.base
+    shown.check_windows()
     start = base.at(1)
     if start is None:
         raise Undecided('windows of L were not measured')
@@ -111,6 +116,7 @@ def _past_tuned(shown: Tuned) -> dict[str, np.ndarray]:
 
 def _yarn_less_pi(shown: Tuned) -> dict[str, np.ndarray]:
     pi, yarn = shown.roles[PI], shown.roles[YARN]
+    shown.check_windows()
     return {
         f'{c.tuned:g} L ({c.panel})' if c.panel else f'{c.tuned:g} L': c.window_at_tuned
         - other.window_at_tuned
@@ -121,6 +127,7 @@ def _yarn_less_pi(shown: Tuned) -> dict[str, np.ndarray]:
 
 def _raw_less_fair(shown: Tuned) -> dict[str, np.ndarray]:
     fair, raw = shown.roles[FAIR], shown.roles[RAW]
+    shown.check_windows()
     return {
         f'{c.method} at {c.tuned:g} L': c.window_at_tuned - other.window_at_tuned
         for c in shown.curves
