@@ -58,8 +58,15 @@ class NolimaSpec(FilesSpec):
     def beside(self) -> int:
         texts = [p.template.format(haystack=p.needle, question=p.question) for p in self.plan.pairs]
         longest = max(len(self.tokenizer.encode(text)) for text in texts)
-        system = len(self.tokenizer.encode(nolima.SYSTEM)) if self.turns else 0
-        return longest + system + nolima.BUDGET
+        return longest + self._system + nolima.BUDGET
+
+    @property
+    def _system(self) -> int:
+        """Tokens of a chat's first turn."""
+        if self.chat is None:
+            return 0
+        with_it, without = (self.chat.overhead(self.tokenizer, s) for s in (nolima.SYSTEM, ''))
+        return with_it - without
 
     def programs(self, rows: Rows) -> Iterator[Program]:
         around = self.beside - nolima.BUDGET

@@ -44,8 +44,8 @@ class Part:
 
     budget: tokens of an answer. score: rates a prediction of a sample, 0 .. 1. cleaned: makes the
     prediction to keep and score from generated text. opening: the answer begins at its last place
-    in a sample's text, and a chat leaves that to the assistant; '' for nowhere. system: a chat's
-    first turn; '' for none.
+    in a sample's text, and a chat leaves that to the assistant; '' for nowhere.
+    system: the first turn of a chat; '' for none.
     """
 
     task: str

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
 import threading
 from typing import Any
 
 
 def end_with_parent() -> None:
-    """A parent that is killed takes this process along; Ctrl-C, which reaches all of a terminal's
-    processes, is the parent's to answer."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Ends this process with its parent, also with one that is killed."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     if not parent.is_alive():

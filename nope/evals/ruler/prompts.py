@@ -9,6 +9,7 @@ import json
 import logging
 import multiprocessing
 import pathlib
+import signal
 import time
 from collections.abc import Sequence
 
@@ -177,7 +178,7 @@ def build(plan: RulerPlan, *, workers: int, progress: Progress = iter) -> None:
     # spawn: a fork would copy the threads' locks of whatever else runs in this process.
     context = multiprocessing.get_context('spawn')
     with concurrent.futures.ProcessPoolExecutor(
-        min(workers, len(missing)), context, end_with_parent
+        min(workers, len(missing)), context, _start_worker
     ) as pool:
         jobs = [pool.submit(plan.make, *part, write=True) for part in missing]
         try:
@@ -186,3 +187,9 @@ def build(plan: RulerPlan, *, workers: int, progress: Progress = iter) -> None:
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def _start_worker() -> None:
+    """Ctrl-C reaches all processes of a terminal; the parent answers it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with_parent()
