@@ -53,10 +53,12 @@ def position_for(
     limited: bool = True,
 ) -> Position:
     """Another position encoding for a trained model. RoPE for a RoPE model, in a split too, keeps
-    its own fields, its base above all, where the section leaves them out. ValueError for a section
-    that is none, for a scaling in place of one of another kind that the model was trained with, and
-    where layers differ in a field that is left out. limited: whether it is also for layers with a
-    window or chunks."""
+    its own fields, its base above all, where the section leaves them out. limited: whether it is
+    also for layers with a window or chunks.
+
+    ValueError for a section that is none, for another kind of scaling than the model was trained
+    with, and where layers differ in a field that is left out.
+    """
     if not isinstance(section, Mapping):
         raise ValueError(describe(field, section, "it takes named values, as {'kind': 'none'}"))
     kinds = [kind for kind in model.kinds if limited or not kind.is_limited]
@@ -71,12 +73,11 @@ def position_for(
     made = from_section({'kind': 'rope', **section}, train_length, field)
     given = {name: getattr(made, name) for name in section if name != 'kind'}
     for position in own:
-        assert isinstance(made, RoPE)
-        if 'scaling' in given and type(position.scaling) not in (Unscaled, type(made.scaling)):
+        if type(position.scaling) not in (Unscaled, type(given.get('scaling', position.scaling))):
             raise ValueError(
                 f'{field}.scaling, {made.describe()}, would take the place of the scaling that the '
-                f'model was trained with, {position.describe()}; accepted: other numbers of that '
-                'one. Leave this change out'
+                f'model was trained with, {position.describe()}; accepted: that one, with any '
+                'numbers, or none given'
             )
     changed = [dataclasses.replace(position, **given) for position in own]
     for name in (f.name for f in dataclasses.fields(RoPE)):
