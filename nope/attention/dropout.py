@@ -47,4 +47,4 @@ def dropped(rate: float, x: jax.Array, keys: jax.Array) -> jax.Array:
         return numbers.reshape(-1, *rest)[:first].reshape(shape) >= np.uint32(least)
 
     kept_X = jax.vmap(kept)(keys.ravel()).reshape(x.shape)
-    return jnp.where(kept_X, x / (1 - least / 2**16), 0)
+    return jnp.where(kept_X, (x / np.float32(1 - least / 2**16)).astype(x.dtype), 0)
