@@ -21,6 +21,7 @@ from nope.evals import attention_rows
 from nope.evals.attention_rows import BUDGET, Model
 from nope.evals.forward import Progress
 from nope.records import Measure, Records
+from nope.runtime.errors import OVERFLOWS
 from nope.runtime.products import exact_einsum
 
 _SMALLEST = float(np.finfo(np.float32).tiny)
@@ -78,6 +79,8 @@ def run(
             swapped[rows.members] += np.asarray(sums[1], np.float64)[real]
             inside = np.asarray(rows.queries_R) < lengths[rows.members, None]
             counts[rows.members, 0, 0, 0] += inside.sum(axis=1)
+    if np.isnan(pairs).any():
+        raise ValueError(f'attention weights are NaN: {OVERFLOWS}')
     pairs, swapped = pairs / counts, swapped / counts
     ends = np.cumsum([len(group.sequences) for group in groups])[:-1]
 
