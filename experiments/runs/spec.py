@@ -192,12 +192,11 @@ class RunSpec(Spec):
         return None if self.init is None else self.train.block
 
     def compute(self, compute: Compute) -> Compute:
-        """Means of its execution. A given number of micro-batches holds for pre-training. Searches
-        and fine-tuning have few sequences and find their own, unless they go on in the batches of
-        the pre-training."""
+        """Means of its execution. A given number of micro-batches holds for pre-training. Where it
+        is above 1, memory is short: searches and fine-tuning, of other batches, find their own."""
         if self.init is None or compute.accumulate is None:
             return compute
-        return dataclasses.replace(compute, accumulate=1)
+        return dataclasses.replace(compute, accumulate=1 if compute.accumulate == 1 else None)
 
     def slug(self) -> str:
         if self.searches:

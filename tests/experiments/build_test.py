@@ -202,8 +202,8 @@ def test_training_goes_on_in_micro_batches_that_fit_and_a_given_number_is_pre_tr
     found = dataclasses.replace(experiment.compute, accumulate=None, shard_sequences=4)
     assert later.fine_tunes and later.train.batch_size == 32
     assert later.compute(found).micro_batches(32, mesh) == 8
-    given = dataclasses.replace(experiment.compute, accumulate=2)
-    assert later.compute(given).micro_batches(32, mesh) == 1
+    given = dataclasses.replace(found, accumulate=2)
+    assert later.compute(given).micro_batches(32, mesh) == 8
     assert later.init.compute(given).micro_batches(32, mesh) == 2
 
 
