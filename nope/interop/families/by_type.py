@@ -134,7 +134,7 @@ def _check_scaling(fields: Fields, settings: Fields) -> None:
     """ValueError for settings that stock looks for elsewhere, and so never finds: an untruncated
     ramp of YaRN, and a length of pre-training outside the settings."""
     settings.only('truncate', True, why='stock truncates the ramp of one type of layers always')
-    scaled = settings.values.get('rope_type') not in (None, 'default')
+    scaled = settings.values.get(settings.agreed('rope_type', 'type')) not in (None, 'default')
     if scaled and fields.has(rope_settings.ORIGINAL) and not settings.has(rope_settings.ORIGINAL):
         why = 'stock reads that of the settings alone in this class'
         fields.only(rope_settings.ORIGINAL, fields.values.get('max_position_embeddings'), why=why)
