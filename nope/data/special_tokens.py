@@ -26,7 +26,8 @@ BOS_PIECES = ('<s>', '<|endoftext|>', '<|begin_of_text|>', '<bos>', '<|im_start|
 # Classes of transformers that set `add_prefix_space` of a tokenizer.json anew, False by default.
 SET_PREFIX_SPACE = ('CodeGenTokenizer', 'GPT2Tokenizer', 'GPTNeoXTokenizer', 'Qwen2Tokenizer')
 CLASSES = {'gpt2': 'GPT2Tokenizer', 'gpt_neox': 'GPTNeoXTokenizer', 'mpt': 'GPTNeoXTokenizer'}
-# Kinds of models whose tokenizer.json transformers reads as it is, whatever the class.
+# Kinds of models whose tokenizer.json transformers reads as it is, whatever the class; of qwen2
+# with Qwen2's own pattern, which its files have.
 READ_AS_IT_IS = (
     *('granite', 'granitemoehybrid', 'ministral3', 'mistral', 'olmo2', 'olmo3', 'phi3', 'qwen2'),
 )

@@ -149,16 +149,15 @@ def _write(
         safetensors.check_finite(name, whole, folder)  # products may be beyond the dtype
         return whole
 
-    if tokenizer is not None:
-        write_tokenizer(tokenizer, folder)  # before hours of tensors, which it may refuse
-    checksums = _write_shards(folder, planned, array, export.shard_bytes)
     longer = 0 if export.lam == 'none' else export.length or 0
     context = max(longer, described.longest or 0, described.train_length or 0) or None
     facts = described._replace(model=model, longest=context, dtype=export.dtype)
     config = writer_of(model).write_config(model, facts)
     write_json(folder / 'config.json', config)
-    if tokenizer is not None:
+    if tokenizer is not None:  # before hours of tensors, as it may be refused
+        write_tokenizer(tokenizer, folder)
         keep_as_it_is(tokenizer, folder, config['model_type'])
+    checksums = _write_shards(folder, planned, array, export.shard_bytes)
     write_json(
         folder / EXPORT,
         {

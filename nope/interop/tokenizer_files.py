@@ -44,13 +44,23 @@ def write_tokenizer(source: str, folder: pathlib.Path) -> None:
 
 
 def keep_as_it_is(source: str, folder: pathlib.Path, kind: str) -> None:
-    """Lets stock take the copied tokenizer.json as it is where it does so in `source`, by the kind
-    of model there, and would build it anew by its class for a model of the `kind` written."""
+    """Lets stock take the tokenizer.json in `folder` as it is where it does so in `source`, by the
+    kind of model there, and would build it anew by its class for a model of the `kind` written.
+
+    ValueError for a tokenizer that stock would build anew whatever is declared: beside a `qwen2`
+    model it reads every one with Qwen2's normaliser and split pattern.
+    """
     path, declared = pathlib.Path(source), folder / CONFIG
     beside = (path.parent if path.is_file() else path) / 'config.json'
     was = (read_object(beside) or {}).get('model_type')
+    found = read_object(declared) or {}
+    if kind == 'qwen2' != was and found.get('tokenizer_class') != 'Qwen2Tokenizer':
+        raise ValueError(
+            f'tokenizer {source!r} beside a model that is written as qwen2: stock would split text '
+            "by Qwen2's pattern. Accepted: a Qwen2 directory as tokenizer, or a model with "
+            'output_bias, which is written as llama'
+        )
     if was in READ_AS_IT_IS and kind not in READ_AS_IT_IS and (folder / 'tokenizer.json').is_file():
-        found = read_object(declared) or {}
         write_json(declared, found | {'tokenizer_class': 'PreTrainedTokenizerFast'})
 
 

@@ -97,6 +97,20 @@ def test_another_kind_of_model_does_not_build_the_tokenizer_anew(
         assert declared == {'tokenizer_class': named}
 
 
+@pytest.mark.parametrize(('was', 'named'), [('llama', 'GPT2Tokenizer'), (None, None)])
+def test_a_tokenizer_that_stock_would_build_anew_is_refused(
+    tmp_path: pathlib.Path, was: str | None, named: str | None
+) -> None:
+    """Stock takes Qwen2Tokenizer for a `qwen2` model whatever class is declared."""
+    (tmp_path / 'config.json').write_text(f'{{"model_type": "{was}"}}')
+    (tmp_path / 'tokenizer_config.json').write_text(json.dumps({'tokenizer_class': named}))
+    for source in (str(tmp_path), 'bytes'):
+        with pytest.raises(ValueError, match='written as qwen2'):
+            keep_as_it_is(source, tmp_path, 'qwen2')
+    (tmp_path / 'config.json').write_text('{"model_type": "qwen2"}')
+    keep_as_it_is(str(tmp_path), tmp_path, 'qwen2')
+
+
 def test_a_vocabulary_that_is_copied_and_not_read_is_a_tokenizer(tmp_path: pathlib.Path) -> None:
     (tmp_path / 'merges.txt').write_text('')
     assert not has_tokenizer(tmp_path)
