@@ -148,8 +148,10 @@ def _report(
     if not commonsense.without_score(tasks):
         found = commonsense.records(results, list(tasks), **facts)
         scores = dict(zip(tasks, found['score'].tolist(), strict=True))
-        facts |= {'score': scores, 'average': found.attributes['average']}
-        print(f'average of {len(scores)} tasks: {facts["average"]:.2f}')
+        facts['score'] = scores
+        if 'groups' not in found.attributes:  # a group has a mean of its own, printed above
+            facts['average'] = found.attributes['average']
+            print(f'average of {len(scores)} tasks: {facts["average"]:.2f}')
     if output:
         kept = {name: results[name] for name in KEPT if name in results}
         plain = json.loads(json.dumps(kept, default=str))

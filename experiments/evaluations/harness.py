@@ -153,14 +153,20 @@ class HarnessSpec(TextSpec):
         )
 
     def rows(self, found: Records) -> list[TableRow]:
-        return self.mean_rows(found, 'task', f'mean of {len(found.coordinates["task"])} tasks', '%')
+        mean = f'mean of {len(found.coordinates["task"])} tasks'
+        *rows, average = self.mean_rows(found, 'task', mean, '%')
+        groups = [
+            average._replace(what=name, value=group['score'], samples=group['samples'])
+            for name, group in found.attributes.get('groups', {}).items()
+        ]
+        return [*rows, *(groups or [average])]
 
     def programs(self, rows: Rows) -> Iterator[Program]:
         yield Scoring(self.model, self.extent, rows(self.extent, Scoring.rules))
 
     def measured_on(self, found: Records) -> tuple[str, str]:
         facts, samples = found.attributes, int(found['samples'].sum())
-        how = f'zero-shot, {"after" if facts["bos"] else "without"} a BOS'
+        how = f'{"after" if facts["bos"] else "without"} a BOS'
         if facts.get('beyond'):
             how += f', in windows of {facts["window"]:,} {facts["token"]}s, longer answers whole'
         return f'{samples:,} questions of {len(facts["metrics"])} tasks', how

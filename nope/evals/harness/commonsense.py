@@ -23,7 +23,8 @@ def run(loaded: Mapping[str, Any], model: Any, limit: int | None = None) -> Reco
     """Measures, along `task`: score and acc in percent, samples.
 
     score is acc_norm where the task has it (log-probability over the characters of the choice),
-    else acc, as for boolq and winogrande. Attribute `average`: the plain mean of the scores.
+    else acc, as for boolq and winogrande. Attributes: `average`, the plain mean of the scores;
+    `groups`, of each group of lm_eval its own mean, by questions where it says so, and its samples.
 
     loaded: what `check` returns. model: a `nope.evals.harness.adapter`; the paper's harness added
     no BOS. limit: first documents of each task, for trials.
@@ -69,29 +70,47 @@ def without_score(tasks: Mapping[str, Any]) -> list[str]:
 
 def records(results: Mapping[str, Any], tasks: Sequence[str], **attributes: Any) -> Records:
     """Records of `tasks`, from the results of `evaluate`."""
-    found: list[dict[str, float]] = []  # metric -> value of the first filter that has it
-    for task in tasks:
-        found.append({})
-        for key, value in results['results'][task].items():
-            metric, _, filtered = key.partition(',')
-            if filtered:
-                found[-1].setdefault(metric, value)
+    found = [_by_metric(results['results'][task]) for task in tasks]
     metrics = [next(metric for metric in METRICS if metric in values) for values in found]
     score = np.array([100 * v[metric] for v, metric in zip(found, metrics, strict=True)])
     acc = np.array([100 * values.get('acc', np.nan) for values in found])
-    samples = np.array([results['n-samples'][task]['effective'] for task in tasks])
+    counts = {task: results['n-samples'][task]['effective'] for task in tasks}
+    groups = {}
+    for name, values in results.get('groups', {}).items():
+        means = _by_metric(values)
+        for metric in [metric for metric in METRICS if metric in means][:1]:
+            members = _members(results['group_subtasks'], name) & set(counts)
+            samples = sum(counts[task] for task in members)
+            groups[name] = {'score': 100 * means[metric], 'samples': samples}
     return Records(
         attributes={
             'evaluation': 'harness',
             'metrics': metrics,
             'average': float(score.mean()),
+            **({'groups': groups} if groups else {}),
             'lm_eval': importlib.metadata.version('lm_eval'),
             **attributes,
         },
         measures={
             'score': Measure(score, ('task',), 'percent'),
             'acc': Measure(acc, ('task',), 'percent'),
-            'samples': Measure(samples, ('task',), ''),
+            'samples': Measure(np.array([*counts.values()]), ('task',), ''),
         },
         coordinates={'task': np.array(tasks)},
     )
+
+
+def _by_metric(values: Mapping[str, Any]) -> dict[str, float]:
+    """Values of lm_eval's 'metric,filter', by metric: of the first filter that has it."""
+    found: dict[str, float] = {}
+    for key, value in values.items():
+        metric, _, filtered = key.partition(',')
+        if filtered and isinstance(value, float | int):
+            found.setdefault(metric, value)
+    return found
+
+
+def _members(children: Mapping[str, Sequence[str]], name: str) -> set[str]:
+    """The tasks of a group and of those inside it; of a task, itself."""
+    inside = children.get(name)
+    return {name}.union(*(_members(children, child) for child in inside)) if inside else {name}

@@ -169,7 +169,8 @@ def load(found: Found) -> dict[str, Any]:
 
     'tasks' holds name -> lm_eval.api.task.Task in the order of `found.names`. Tasks that do not
     say how many examples stand before a question have none. OSError, saying what to do, where
-    data cannot be had; ModuleNotFoundError where a task needs a package that is not there.
+    data cannot be had; ModuleNotFoundError where a task needs a package that is not there;
+    ValueError where it needs a tokenizer of transformers.
     """
     from lm_eval.defaults import DEFAULT_OTHER_SEED, DEFAULT_RANDOM_SEED
 
@@ -178,6 +179,12 @@ def load(found: Found) -> dict[str, Any]:
     np.random.seed(DEFAULT_OTHER_SEED)
     try:
         loaded = found.manager.load(list(found.specs))
+    except AssertionError as error:  # of a task that measures its prompts by a tokenizer
+        named = ', '.join(found.names)
+        raise ValueError(
+            f'{named} of lm_eval cannot be made: {error}. Accepted: a tokenizer that transformers '
+            'reads, as metadata {"tokenizer": DIR}'
+        ) from error
     except OSError as error:
         raise OSError(
             f'the data of {", ".join(found.names)} cannot be had: {error}. Tasks without a '

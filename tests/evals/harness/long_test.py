@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from nope.evals.harness import adapter, evaluate, find, load
+from nope.evals.harness.commonsense import records
 from nope.evals.harness.published import LONGBENCH_2
 from tests.evals.harness.documents import write_jsonl
 from tests.evals.harness.fakes import TOKENIZER, FakeGenerator, direct
@@ -114,6 +115,11 @@ def test_a_group_or_a_tag_stands_for_its_tasks(tmp_path: pathlib.Path, group: st
             for name, samples in found['n-samples'].items()
         ]
         assert found['groups'][group]['acc,none'] == pytest.approx(sum(hits) / 8)
+        attributes = records(found, list(loaded['tasks'])).attributes
+        assert attributes['groups'] == {
+            group: {'score': pytest.approx(100 * sum(hits) / 8), 'samples': 8}
+        }
+        assert attributes['average'] != pytest.approx(attributes['groups'][group]['score'])
     else:
         assert set(found['results']) == set(tasks) and not loaded['groups']
 

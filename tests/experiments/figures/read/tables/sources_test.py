@@ -48,10 +48,7 @@ def with_facts(records, **changed):
             with_facts(synthetic.longbench_records(range(16)), beams=1),
             'LongBench (3,200 prompts of up to 1,500 tokens, greedy)',
         ),
-        (
-            synthetic.harness_records(range(7)),
-            '7,000 questions of 7 tasks (zero-shot, without a BOS)',
-        ),
+        (synthetic.harness_records(range(7)), '7,000 questions of 7 tasks (without a BOS)'),
     ],
 )
 def test_each_says_what_it_was_measured_on(records, measured):
