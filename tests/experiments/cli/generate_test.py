@@ -189,8 +189,11 @@ def test_a_chat_asks_in_turns(
     prompt = np.array([BOS, *b'[A]:'], np.int32)
     (ids,) = generator.generate([prompt], Options(NEW, stop_ids=(EOS,)))
     capsys.readouterr()
+    (folder / 'generation_config.json').write_text('{"repetition_penalty": 1.05}')
     tool.main([*asked, '--batch-tokens=512'])
-    assert capsys.readouterr().out == f'A\n{bytes(ids.tolist()).decode()}\n'
+    out, err = capsys.readouterr()
+    assert out == f'A\n{bytes(ids.tolist()).decode()}\n'
+    assert 'repetition_penalty 1.05, which stock applies' in err
     with pytest.raises(SystemExit, match=r'--chat: the template says how .*; leave out --bos'):
         tool.main([*asked, '--bos'])
     with pytest.raises(SystemExit, match="--chat: the tokenizer 'bytes' has no chat template"):
