@@ -83,8 +83,9 @@ def called(path: pathlib.Path) -> list[list[str]]:
 
 def stand_in(path: pathlib.Path, calls: pathlib.Path, script: str) -> None:
     """An executable that writes down how it was called, then does as `script` says."""
-    # At once, since calls that run side by side write too.
-    write = r"""call=$(printf '%s\x1f' "${0##*/}" "$@"); printf '%s\x1e' "$call" >> CALLS"""
+    # Locked, since calls that run side by side write too, and long ones in several parts.
+    write = r"""call=$(printf '%s\x1f' "${0##*/}" "$@")
+{ flock 9; printf '%s\x1e' "$call" >&9; } 9>> CALLS"""
     path.write_text(f'#!/bin/bash\n{write.replace("CALLS", str(calls))}\n{script}\n')
     path.chmod(0o755)
 
@@ -273,6 +274,7 @@ for ((i = 0; i < 600; i++)); do sleep 0.1; done""")  # fmt: skip
     ({'SLURM_JOB_NUM_NODES': '2', 'SLURM_GPUS_ON_NODE': '8'}, 2),
     ({'SLURM_JOB_NUM_NODES': '2', 'SLURM_GPUS_ON_NODE': '8', 'SLURM_NTASKS': '16'}, 0),
     ({'SLURM_JOB_NUM_NODES': '1', 'SLURM_GPUS_ON_NODE': '8'}, 0),
+    ({'SLURM_JOB_NUM_NODES': '1', 'SLURM_GPUS_ON_NODE': '8', 'SLURM_NTASKS': '4'}, 2),
 ])  # fmt: skip
 def test_tasks_that_would_leave_gpus_idle_are_refused(
     tmp_path: pathlib.Path, more: dict[str, str], status: int
