@@ -5,7 +5,7 @@
 Three layers (first, middle, last; at paper size 0, 10 and 20) up to twice the training length.
 
 Quick: two CPU cores; fig2, fig3, fig4, fig5 and fig10 take a minute together after fig1. Result,
-five seeds: at L heads have 44 to 97 percent of the bound, less far apart than in the paper.
+five seeds: as trained the most concentrated head has 44 percent of the bound at L, in the paper 9.
 """
 
 from ml_collections import ConfigDict

@@ -43,9 +43,9 @@ ASKED: Mapping[str, str] = {
 GLOSSARY = (
     'Words: a bend is the position from which the loss stays 0.1 nats above its mean over '
     '[L/2, L], or the entropy 0.1 bits above its line against ln i on [L/4, L]; reach, the longest '
-    'length to which half of the keys are repeated, in windows of L or of the search; rank, an '
-    'encoding\'s place on a task; factor, by which NTK and YaRN stretch positions. "Highest" and '
-    'the like name the case that decides.'
+    'length up to which half of the keys are repeated at each length, in windows of L or of the '
+    "search; rank, an encoding's place on a task; factor, by which NTK and YaRN stretch positions. "
+    '"Highest" and the like name the case that decides.'
 )
 # Of the seeds that a verdict rests on, behind its sign.
 SMALL = str.maketrans(

@@ -71,7 +71,8 @@ class Less:
         one, other = (NAMES.get(role, role) for role in self.roles)
         at = PLACES[self.at] if isinstance(self.at, str) else f'in windows of {self.at:g} L'
         every = ', for every search' if HEADSCALE in self.roles else ''
-        return f'{MEASURES[self.measure]} with {one} less that with {other}, {at}{every}'
+        there = ' measured there' if every and self.at == SEARCHED else ''
+        return f'{MEASURES[self.measure]} with {one} less that with {other}, {at}{every}{there}'
 
     def __call__(self, roles: Groups) -> Losses:
         found = {}
@@ -217,7 +218,7 @@ RULES: tuple[Rule[Groups], ...] = (
     Rule(
         'fails_past_searched',
         'Loss of the last L/2 positions at twice the length of the search less that at the length '
-        'of the search, for every search',
+        'of the search, for every search measured there',
         Every(_past_searched, Bound(ABOVE, 'nats'), 'smallest rise to twice the length'),
         (HEADSCALE,),
     ),
@@ -250,7 +251,8 @@ TUNING_RULES: tuple[Rule[Groups], ...] = (
     Rule(
         'headscale_as_full_tuning',
         f'{MEASURES[WINDOW]} with HeadScale less that after fine-tuning all weights on as many '
-        f'sequences of that length, {PLACES[SEARCHED]}, for every search',
+        f'sequences of that length, {PLACES[SEARCHED]}, for every search '
+        'measured there',
         Every(_less_tuned, Bound(NEAR, 'nats'), 'HeadScale - fine-tuned'),
         (HEADSCALE, TUNED),
     ),

@@ -131,7 +131,7 @@ def _ntk_by_window(shown: ShownPerplexity) -> Measured:
     holds = every(sides[w].holds(less) for w in sides for less in found[w].values())
     numbers = tuple(
         number(f'HeadScale - NTK at {w:g} L, {c}', less, 'nats')
-        for w in (near[0], far[-1])
+        for w in (far[-1], near[0])
         for c, less in found[w].items()
     )
     measured = {f'{w:g} L': stated(less) for w, less in found.items()}
