@@ -10,7 +10,8 @@ LEGO have no intermediate variables, and no format without them.
 
 quick: sorting of up to 4 of 10 symbols in three formats, NoPE and ALiBi. Addition of up to 5 digits
 with a full scratchpad and without, five encodings. One seed (`--config.seeds="(0,1,2)"` for three):
-16 models, half an hour of one core. Result, three seeds: the minimal format carries sorting
+16 models, half an hour of one core. Addition without scratchpad has as many tokens as with it,
+sorting in every format as many steps. Result, three seeds: the minimal format carries sorting
 furthest, NoPE to 0.55 beyond L (0.33 without scratchpad). On addition nothing reads far beyond L.
 small, medium: addition, sorting and summation at the paper's lengths, five encodings, three seeds;
 three formats at small, all at medium. Not run.

@@ -40,15 +40,14 @@ def get_config(size: str = 'quick') -> ConfigDict:
         splits.add_log_length(config, half): f'{HALF}, 1 + a x',
         splits.add_log_length(config, half, law='log_square'): f'{HALF}, 1 + a x + b x^2',
     }
-    per_head = labels[f'{half}_log']
-    labels[splits.add_search(config, half, 'headscale', {'law': 'constant', 'times': (8.0,)})] = (
-        f'{HALF}, HeadScale at 8 L'
-    )
+    headscale = splits.add_search(config, half, 'headscale', {'law': 'constant', 'times': (8.0,)})
+    labels[headscale] = f'{HALF}, HeadScale at 8 L'
+    per_head = labels[f'{half}_log'], labels[headscale]
     tied = splits.add_search(config, half, 'tied', {'law': 'log_length', 'tied': True})
     one = {
         tied: f'{HALF}, 1 + a x, one a',
         splits.add_search(config, half, 'hypenet', splits.HYPENET): f"{HALF}, HypeNet's law, one a",
-    }
+    }  # of each the same search as above
     labels |= one | {splits.add_nape(config): 'NAPE'}
     roles = {'per_head': per_head, 'one_number': tuple(one.values()), 'nape': labels['nape']}
     splits.draw_reach(config, labels, half, roles)

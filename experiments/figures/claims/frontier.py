@@ -21,15 +21,15 @@ PER_HEAD, ONE_NUMBER, NAPE = 'per_head', 'one_number', 'nape'
 STATE_SPACE, WINDOW = 'state_space', 'window'
 SAID: Mapping[str, str] = {
     PER_HEAD: 'split heads whose lambda is searched, a number a head',
-    ONE_NUMBER: 'the same models with one number for all heads, under each law',
+    ONE_NUMBER: 'the same models with one number for all heads, searched at the same lengths',
     NAPE: 'NAPE',
     STATE_SPACE: 'state spaces beside NoPE',
     WINDOW: 'windows beside NoPE',
 }
 SHORT: Mapping[str, str] = {PER_HEAD: 'a number a head', STATE_SPACE: 'state spaces'}
 ROLES: Mapping[str, Shape] = {
-    **dict.fromkeys((SPLIT, ROPE, PER_HEAD, NAPE, STATE_SPACE, WINDOW), Shape.ONE),
-    ONE_NUMBER: Shape.SEVERAL,
+    **dict.fromkeys((SPLIT, ROPE, NAPE, STATE_SPACE, WINDOW), Shape.ONE),
+    **dict.fromkeys((PER_HEAD, ONE_NUMBER), Shape.SEVERAL),  # in pairs, by their lengths of search
 }
 
 Points = Roles[FrontierPoint]
@@ -57,17 +57,35 @@ def _keys(claim: str, field: str) -> Rule[Points]:
     return Rule(claim, keys.said(claim), repeated, (SPLIT,), keys.limit(claim), '%')
 
 
-def _rivals(points: Points, role: str) -> list[FrontierPoint]:
-    return points.several(role) if ROLES[role] is Shape.SEVERAL else [points[role]]
+def _pairs(points: Points, role: str, rival: str) -> dict[str, tuple[FrontierPoint, FrontierPoint]]:
+    """Label of a difference -> those with a role and what each is held against: that of its place,
+    or the only one."""
+    own, others = (
+        points.several(name) if ROLES[name] is Shape.SEVERAL else [points[name]]
+        for name in (role, rival)
+    )
+    others = others * len(own) if len(others) == 1 else others
+    if len(own) != len(others):
+        raise Undecided(f'{len(own)} points have the role {role!r} and {len(others)} {rival!r}')
+    if len(own) == 1:
+        return {f'less {others[0].label}': (own[0], others[0])}
+    start = own[0].label.rpartition(', ')[0] + ', '  # the model under each search
+    return {
+        f'{one.label.removeprefix(start)} less {other.label.removeprefix(start)}': (one, other)
+        for one, other in zip(own, others, strict=True)
+    }
 
 
 def _below(claim: str, role: str, rival: str) -> Rule[Points]:
     multiple = CLAIMS[claim].thresholds['multiple']
 
     def less(points: Points) -> dict[str, np.ndarray]:
-        own, rivals = points[role], _rivals(points, rival)
-        check_windows([p.loss for p in (own, *rivals)])
-        return {f'less {p.label}': _loss(own, multiple) - _loss(p, multiple) for p in rivals}
+        pairs = _pairs(points, role, rival)
+        check_windows([point.loss for pair in pairs.values() for point in pair])
+        return {
+            name: _loss(one, multiple) - _loss(other, multiple)
+            for name, (one, other) in pairs.items()
+        }
 
     return Rule(
         claim,
@@ -81,9 +99,10 @@ def _further(claim: str, role: str, rival: str) -> Rule[Points]:
     multiple = CLAIMS[claim].thresholds['multiple']
 
     def more(points: Points) -> dict[str, np.ndarray]:
-        own = _share(points[role], multiple)
-        rivals = _rivals(points, rival)
-        return {f'less {p.label}': 100 * (own - _share(p, multiple)) for p in rivals}
+        return {
+            name: 100 * (_share(one, multiple) - _share(other, multiple))
+            for name, (one, other) in _pairs(points, role, rival).items()
+        }
 
     return Rule(
         claim,

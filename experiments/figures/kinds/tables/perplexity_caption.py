@@ -37,7 +37,8 @@ def _longppl(given: FigureInput, rows: Sequence[PerplexityRow]) -> str:
         'LongPPL (arXiv:2410.23771) is of the key tokens of texts of each length: for the model '
         f'{facts["evaluator"]} their loss after a short context of {facts["short"]:,}, in steps of '
         f'{facts["stride"]:,}, is more than {facts["gain"]:g} nats above that after all tokens '
-        f'before them, and the latter is below {facts["ceiling"]:g} nats.'
+        f'before them, and the latter is below {facts["ceiling"]:g} nats, which bounds its own '
+        'LongPPL.'
     )
 
 

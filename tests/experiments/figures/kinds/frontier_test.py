@@ -156,11 +156,10 @@ def test_keys_decide_as_in_curves_of_keys():
 @pytest.mark.parametrize(
     ('first', 'second', 'below'), [(1.30, 1.31, True), (1.30, 1.303, None), (1.30, 1.29, False)]
 )
-def test_one_number_a_head_is_held_against_every_rival(first, second, below):
-    rivals = {'many': 1.2, 'one a': 1.4, 'one b': second - 0.1, 'NAPE': 1.1}
+def test_one_number_a_head_is_held_against_one_of_the_same_search(first, second, below):
+    rivals = {'other': 1.3, 'many': first - 0.1, 'one a': 1.4, 'one b': second - 0.1, 'NAPE': 1.1}
     losses = {name: [(1.0, loss), (1.0, loss)] for name, loss in rivals.items()}
-    losses['many'] = [(1.0, first - 0.1)] * 2
-    roles = {'per_head': 'many', 'one_number': ['one a', 'one b'], 'nape': 'NAPE'}
+    roles = {'per_head': ['other', 'many'], 'one_number': ['one a', 'one b'], 'nape': 'NAPE'}
     roles |= {'state_space': 'many', 'window': 'one b'}
     low = {'one b': (1.0,) * 6 + (0.9,)}
     found = {c.id: c for c in figure_of(losses, own_keys=low, roles=roles).claims}
