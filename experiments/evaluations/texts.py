@@ -18,6 +18,7 @@ from nope.data.documents import Documents, open_documents
 from nope.data.evaluation import EvalBlocks
 from nope.data.prefix import begun
 from nope.data.sources import Text, folders
+from nope.data.sources.text import warn_of_data
 from nope.data.tokenizers import is_read_whole
 from nope.runtime import files
 
@@ -110,6 +111,7 @@ def _files(path: pathlib.Path) -> list[pathlib.Path]:
     if path.is_file() and (reason := refusal(path)):
         raise ValueError(f'{path} is no text but {reason}')
     names = folders.list_files('PATH', path, refusal)
+    warn_of_data('PATH', path, names)
     return [path / name for name in names] if path.is_dir() else [path]
 
 

@@ -25,7 +25,7 @@ def test_a_folder_is_read_as_training_reads_it(tmp_path: pathlib.Path) -> None:
     assert text_files(str(folder)) != found
     (tmp_path / 'empty').mkdir()
     (tmp_path / 'empty/a.txt').write_text('')
-    for path, said in (('empty', 'only empty files'), ('empty/a.txt', 'is empty')):
+    for path, said in (('empty', r'in it: 1 empty \(a.txt\)'), ('empty/a.txt', 'is empty')):
         with pytest.raises(ValueError, match=said):
             text_files(str(tmp_path / path)).documents('bytes', bos=False)
 

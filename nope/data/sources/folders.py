@@ -43,10 +43,12 @@ def list_files(name: str, path: pathlib.Path, refusal: Refusal) -> list[str]:
     without = left_out.LeftOut()
     for file, reason in _walk(name, path, refusal):
         relative = file.relative_to(path).as_posix()
+        if reason is None and file.stat().st_size == 0:
+            reason = left_out.EMPTY
         if reason is None:
             found.append(relative)
-        if reason is not None or file.stat().st_size == 0:
-            without.add(reason or left_out.EMPTY, relative)
+        else:
+            without.add(reason, relative)
     if other := without.other_data(found):
         kind, data = other
         folder = path / os.path.commonpath([os.path.dirname(file) for file in data])

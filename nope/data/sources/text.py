@@ -13,6 +13,7 @@ with too few lines for that are ordered by these hashes, one for validation and 
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import logging
 import pathlib
@@ -62,17 +63,16 @@ class Text(FileSource):
             reason = self.refusal(path) if path.is_file() else None
         except files.ContentError as error:
             raise ValueError(f'{self.name()}: {error}') from error
-        kind = suffixes.kind_of(path)
         if reason is not None:
+            kind = suffixes.kind_of(path)
             how = 'unpack it, or write it as UTF-8 (UTF-16 needs its byte order mark)'
             raise ValueError(
                 f'{self.name()}: {self.path} is no text but {reason}; '
                 f'{suffixes.advice(kind, path) if kind else how}'
             )
-        if kind and path.is_file():
-            how = suffixes.advice(kind, path)
-            folders.say(logging.WARNING, f'{self.name()}: {self.path} is read as it is; {how}')
-        return super()._files()
+        found = super()._files()
+        warn_of_data(self.name(), path, found[0])
+        return found
 
     def refusal(self, path: pathlib.Path) -> str | None:
         """Reason that a file is no text, whatever its name: it has a NUL byte in its first 8 KiB,
@@ -116,6 +116,16 @@ class TextPart:
                 file.seek(begin)
                 text = file.read(end - begin)
             yield piece.split, files.without_mark(text) if begin == 0 else text
+
+
+def warn_of_data(name: str, path: pathlib.Path, found: Sequence[str]) -> None:
+    """Says where most of the files at `path` are data that another source reads, and would be text
+    here, syntax and all. name: of the path's field. found: their names."""
+    kinds = collections.Counter(suffixes.kind_of(pathlib.PurePath(file)) for file in found)
+    kind, count = kinds.most_common(1)[0]
+    if kind is not None and 2 * count > len(found):
+        how = suffixes.advice(kind, path)
+        folders.say(logging.WARNING, f'{name}: {path} is read as plain text; {how}')
 
 
 def _splits(path: pathlib.Path, names: Sequence[str]) -> dict[str, str]:

@@ -62,6 +62,11 @@ def test_files_of_no_split_are_named(tmp_path, caplog):
     assert '2 of 4 files are in none of them and are left out: README.md, valid' in said
 
 
+def told_of_files(caplog):
+    """What was logged but for the word that JSON lines are read as plain text."""
+    return [said for said in caplog.messages if 'plain text' not in said]
+
+
 @pytest.mark.parametrize('kind', ['text', 'jsonl', 'parquet'])
 def test_missing_and_empty_folders_name_the_field(tmp_path, kind):
     with pytest.raises(FileNotFoundError, match=r'data\.source: .*missing'):
@@ -154,10 +159,10 @@ def test_links_are_followed_but_not_in_circles(tmp_path, kind, caplog):
     (elsewhere / 'deep' / 'back').symlink_to(folder)
     found = ''.join(texts_of(read_all(KINDS[kind](str(folder)), tmp_path)))
     assert all(found.count(name) == 1 for name in ('a.json', 'b.json', 'c.json'))
-    assert not caplog.messages
+    assert not told_of_files(caplog)
     (folder / 'gone.json').symlink_to('nowhere')
     KINDS[kind](str(folder)).identity()
-    assert caplog.messages == [
+    assert told_of_files(caplog) == [
         f"data.source: left out of '{folder}': 1 broken link (gone.json), "
         '2 link to a folder around it (link/deep/back)'
     ]
@@ -199,7 +204,8 @@ def test_files_that_are_left_out_are_said_where_they_may_be_missed(
     (tmp_path / name).write_bytes(b'a\0b')
     source = KINDS[kind](str(tmp_path))
     assert source.identity() == source.identity()
-    assert caplog.messages == ([f"data.source: left out of '{tmp_path}': {said}"] if said else [])
+    expected = [f"data.source: left out of '{tmp_path}': {said}"] if said else []
+    assert told_of_files(caplog) == expected
 
 
 def test_a_folder_without_a_file_of_the_kind_says_what_is_in_it(tmp_path):

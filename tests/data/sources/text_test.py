@@ -33,12 +33,25 @@ def test_a_single_file_that_is_packed_is_refused(tmp_path):
         Text(str(path)).identity()
 
 
-def test_a_single_file_of_json_lines_is_read_as_it_is_with_a_warning(tmp_path, caplog):
-    path = tmp_path / 'corpus.jsonl'
-    path.write_text('{"text": "a"}\n')
+@pytest.mark.parametrize('name', ['corpus.jsonl', ''])
+def test_json_lines_are_read_as_plain_text_with_a_warning(tmp_path, caplog, name):
+    (tmp_path / 'corpus.jsonl').write_text('{"text": "a"}\n')
+    path = tmp_path / name
     Text(str(path)).identity()
     (said,) = caplog.messages
-    assert said.endswith(f'{path} is read as it is; the source jsonl:{path} reads them')
+    assert said.endswith(f'{path} is read as plain text; the source jsonl:{path} reads them')
+    caplog.clear()
+    for other in 'ab':
+        (tmp_path / f'{other}.md').write_text('words')
+    Text(str(tmp_path)).identity()
+    assert not caplog.messages
+
+
+def test_an_empty_file_is_no_part_of_the_corpus(tmp_path):
+    (tmp_path / 'a.txt').write_text('words')
+    before = Text(str(tmp_path)).identity()
+    (tmp_path / 'b.txt').touch()
+    assert Text(str(tmp_path)).identity() == before
 
 
 def test_text_leaves_out_hidden_and_binary_files_and_keeps_invalid_utf8(tmp_path):
