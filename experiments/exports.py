@@ -13,10 +13,11 @@ from experiments.runs import Source
 from experiments.scope import Scope
 from experiments.specs import Spec, identifier, identity
 from nope import data, interop
+from nope.data import digest
 from nope.identity import first_difference
 from nope.interop import Described, Export, check_export, tokenizer_in
 from nope.interop.fold import check_foldable
-from nope.interop.tokenizer_files import ends_within
+from nope.interop.tokenizer_files import copied, ends_within
 from nope.model.lam import Constant
 from nope.runtime.files import read_object
 
@@ -27,24 +28,20 @@ log = logging.getLogger(__name__)
 class ExportSpec(Spec):
     """A model as a Hugging Face directory (see `nope.interop.save`).
 
-    name: of the directory.
+    name: of the directory. files: digest of the tokenizer files that go with the weights.
     """
 
     name: str
     run: Source
     export: Export
+    files: str
     room = 'exports'
     finished = interop.EXPORT_FACTS
     fields: ClassVar[tuple[str, ...]] = ('run', 'lam', 'target', 'share', 'dtype', 'optional')
 
     @property
     def tokenizer(self) -> str:
-        """Tokenizer whose files go with the weights: the imported model's, else the data's."""
-        imported = self.run.imported
-        used = self.run.data.tokenizer
-        if imported is not None and tokenizer_in(pathlib.Path(imported.path)) == used:
-            return imported.path
-        return used
+        return tokenizer_of(self.run)
 
     @property
     def described(self) -> Described:
@@ -89,6 +86,14 @@ class ExportSpec(Spec):
             raise ValueError(f'{folder} holds another model: {different}')
 
 
+def tokenizer_of(run: Source) -> str:
+    """Tokenizer whose files go with the weights: the imported model's, else the data's."""
+    imported, used = run.imported, run.data.tokenizer
+    if imported is not None and tokenizer_in(pathlib.Path(imported.path)) == used:
+        return imported.path
+    return used
+
+
 class Unwritable(ValueError):
     """No directory of stock's can say what the model is."""
 
@@ -113,7 +118,9 @@ def from_entry(scope: Scope, entry: Section, name: str, run: Source) -> ExportSp
             check_foldable(run.model, length)
     except ValueError as error:
         raise Unwritable(f'{entry.path("lam")}: {error}') from error
-    return ExportSpec(name, run, export)
+    files = copied(tokenizer_of(run))
+    found = [[name, digest.of_file(file)] for name, file in sorted(files.items())]
+    return ExportSpec(name, run, export, digest.of_json(found))
 
 
 def make(bench: Bench, spec: ExportSpec, folder: pathlib.Path) -> None:

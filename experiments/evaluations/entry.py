@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import pathlib
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -10,6 +11,7 @@ from typing import Any, TypeVar
 from experiments.config import Section
 from experiments.models import position_for, with_position
 from experiments.runs import (
+    OWN,
     ImportSpec,
     MultiplierChoice,
     RunSpec,
@@ -28,6 +30,8 @@ from nope.positions import Position
 
 T = TypeVar('T', int, None)
 Multiplier = float | MultiplierChoice | None
+# That chat templates ask for: of every day's, one command would ask other questions tomorrow.
+CHAT_DATE = datetime.date(2024, 7, 26)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,7 +88,7 @@ class EvalEntry:
         file = pathlib.Path(self.run.data.tokenizer)
         if not file.is_file():
             raise self.entry.error('chat', f'no chat template is beside the tokenizer {file}')
-        return load_chat(file.parent)
+        return load_chat(file.parent, CHAT_DATE)
 
     def multiplier(self) -> Multiplier:
         """`multiplier`, or the best of the evaluation that `multiplier_from` names."""
@@ -97,10 +101,13 @@ class EvalEntry:
         return entry.finite('multiplier', positive=True) if 'multiplier' in entry else None
 
     def check_no_law(self, field: str) -> None:
-        """ValueError for uniform multipliers on a model whose weights were trained under a law,
-        which they would take the place of."""
-        law = first_run(self.run).model.lam
-        if isinstance(first_run(self.run), RunSpec) and law != Constant():
+        """ValueError for uniform multipliers on a model whose weights were trained under a law, or
+        that brings its own multipliers, which they would take the place of."""
+        first = first_run(self.run)
+        law = first.model.lam
+        if isinstance(first, ImportSpec) and first.searched:
+            raise self.entry.error(field, OWN)
+        if isinstance(first, RunSpec) and law != Constant():
             raise self.entry.error(
                 field,
                 f'the model was trained with lambda of the law {type(law).__name__}, which a '

@@ -13,7 +13,7 @@ import numpy as np
 from experiments.bench import Bench
 from experiments.config import USERS, Section
 from experiments.evaluations.base import EvalSpec, Rows, TableRow, measured_model, scaled
-from experiments.evaluations.entry import EvalEntry, Multiplier, count_of
+from experiments.evaluations.entry import CHAT_DATE, EvalEntry, Multiplier, count_of
 from experiments.programs import Continuing, Program
 from experiments.runs import Source, first_run
 from experiments.scope import bos_of
@@ -81,7 +81,8 @@ class TextSpec(EvalSpec):
     @property
     def chat(self) -> Chat | None:
         """The template of `turns`."""
-        return load_chat(pathlib.Path(self.run.data.tokenizer).parent) if self.turns else None
+        folder = pathlib.Path(self.run.data.tokenizer).parent
+        return load_chat(folder, CHAT_DATE) if self.turns else None
 
     def generator(self, bench: Bench, variables: Variables) -> Generator:
         return Generator(self.model, variables, bench.mesh, batch_tokens=bench.batch_tokens)

@@ -5,6 +5,7 @@ temperatures, silenced heads.
 """
 
 from experiments.runs.spec import (
+    OWN,
     ChangedSpec,
     CheckpointSpec,
     HeadScores,
@@ -24,6 +25,7 @@ from experiments.runs.spec import (
 )
 
 __all__ = [
+    'OWN',
     'ChangedSpec',
     'CheckpointSpec',
     'HeadScores',

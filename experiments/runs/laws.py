@@ -7,7 +7,7 @@ from typing import NamedTuple
 from experiments.config import Section
 from experiments.models import coefficient
 from experiments.runs import tasks
-from experiments.runs.spec import LawSpec, SilencedSpec, Source, TemperatureSpec
+from experiments.runs.spec import OWN, ImportSpec, LawSpec, SilencedSpec, Source, TemperatureSpec
 from nope.data import RunData, TaskData
 from nope.data.tasks import training_extents
 from nope.model import lam
@@ -74,8 +74,8 @@ def check_replaceable(entry: Section, init: Source) -> None:
 
 def trained_with(entry: Section, run: Source) -> lam.Law:
     """The law of lambda that an entry's starting point was trained under. ValueError where a law
-    was given to it since, heads were silenced, or its weights were tuned under a lambda that was
-    searched before."""
+    was given to it since, heads were silenced, its weights were tuned under a lambda that was
+    searched before, or the directory that it is from has multipliers."""
     while isinstance(run, TemperatureSpec):
         run = run.init
     if isinstance(run, LawSpec):
@@ -90,4 +90,6 @@ def trained_with(entry: Section, run: Source) -> lam.Law:
                 f'{type(run.model.lam).__name__}, which no other can take the place of',
             )
         run = run.init
+    if isinstance(run, ImportSpec) and run.searched:
+        raise entry.error('init', f'{OWN}; name the directory that they were searched on')
     return run.model.lam

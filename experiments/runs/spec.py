@@ -26,6 +26,9 @@ from nope.positions import NoPE
 from nope.training.config import Compute, Earlier, TrainConfig
 from nope.variables import Variables, lam_is_neutral, lam_of, with_lam, with_uniform_lam
 
+# Why a directory's model takes no other lambda.
+OWN = 'the model has multipliers of its own, which others would take the place of'
+
 
 @dataclasses.dataclass(frozen=True)
 class Typed:
@@ -341,8 +344,7 @@ class MultipliedSpec(ChangedSpec):
     def changed(self, variables: Variables) -> Variables:
         if not lam_is_neutral(self.model, variables):
             raise ValueError(
-                'the model has multipliers of its own, which --scale and --lam would take the '
-                'place of; name the model that they were searched on'
+                f'{OWN}; --scale and --lam are for the model that they were searched on'
             )
         lam_LN = np.asarray(self.multipliers, np.float32)
         return with_lam(variables, sharding.put(lam_LN, lam_of(variables).sharding))

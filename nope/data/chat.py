@@ -34,11 +34,13 @@ _END = 'THE MESSAGE GOES ON HERE '  # its blank is there behind a template that 
 @dataclasses.dataclass(frozen=True)
 class Chat:
     """A chat template. named: what it was read from, for messages. tokens: name -> text of the
-    special tokens that it may ask for, as `bos_token`."""
+    special tokens that it may ask for, as `bos_token`. date: that it may ask for; None for today.
+    """
 
     named: str
     source: str
     tokens: Mapping[str, str]
+    date: datetime.date | None = None
 
     def render(self, messages: Messages, *, opened: bool = True) -> str:
         """Text of a conversation, each message with `role` and `content`. opened: the assistant's
@@ -53,6 +55,7 @@ class Chat:
                 tools=None,
                 documents=None,
                 add_generation_prompt=opened,
+                strftime_now=(self.date or datetime.datetime.now()).strftime,
                 **self.tokens,
             )
             if opened:
@@ -90,8 +93,9 @@ def prompt_ids(
     return chat.ids(tokenizer, text, opening, system)
 
 
-def load_chat(folder: pathlib.Path) -> Chat:
-    """The chat template in a folder of a tokenizer; of several the one called `default`.
+def load_chat(folder: pathlib.Path, date: datetime.date | None = None) -> Chat:
+    """The chat template in a folder of a tokenizer; of several the one called `default`. date: as
+    of `Chat`.
 
     ValueError where there is none, and for files that cannot be read.
     """
@@ -105,7 +109,7 @@ def load_chat(folder: pathlib.Path) -> Chat:
             source = files.read_utf8(folder / FILE).decode()
         except UnicodeDecodeError as error:
             raise ValueError(f'{folder / FILE} is not UTF-8: {error}') from error
-        return Chat(str(folder / FILE), source, tokens)
+        return Chat(str(folder / FILE), source, tokens, date)
     beside = files.read_object(folder / OBJECT) or {}
     for name, value in ((special_tokens.CONFIG, declared.config), (OBJECT, beside)):
         template = value.get('chat_template')
@@ -113,7 +117,7 @@ def load_chat(folder: pathlib.Path) -> Chat:
             of = {each.get('name'): each for each in template if isinstance(each, dict)}
             template = of.get(DEFAULT, {}).get('template')
         if isinstance(template, str):
-            return Chat(str(folder / name), template, tokens)
+            return Chat(str(folder / name), template, tokens, date)
     raise ValueError(
         f'{folder} has no chat template: neither {FILE} nor chat_template in '
         f'{special_tokens.CONFIG}'
@@ -140,7 +144,6 @@ def _compiled(source: str) -> jinja2.Template:
         json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, **more)
     )
     environment.globals['raise_exception'] = _refuse
-    environment.globals['strftime_now'] = lambda form: datetime.datetime.now().strftime(form)
     return environment.from_string(source)
 
 

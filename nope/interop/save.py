@@ -23,7 +23,7 @@ from nope.interop.families.base import Described
 from nope.interop.fold import fold
 from nope.interop.mapping import LAM, Tensor
 from nope.interop.row_major import row_major
-from nope.interop.tokenizer_files import keep_as_it_is, write_tokenizer
+from nope.interop.tokenizer_files import keep_as_it_is, raise_length, write_tokenizer
 from nope.model import ModelConfig
 from nope.runtime import files
 from nope.runtime.files import write_json
@@ -157,6 +157,7 @@ def _write(
     if tokenizer is not None:  # before hours of tensors, as it may be refused
         write_tokenizer(tokenizer, folder)
         keep_as_it_is(tokenizer, folder, config['model_type'])
+        raise_length(folder, context)
     checksums = _write_shards(folder, planned, array, export.shard_bytes)
     write_json(
         folder / EXPORT,

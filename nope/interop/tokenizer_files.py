@@ -29,18 +29,23 @@ def write_tokenizer(source: str, folder: pathlib.Path) -> None:
     """
     if source == 'bytes':
         _write_bytes_tokenizer(folder)
-        return
+    for name, file in copied(source).items():
+        (folder / name).write_bytes(read_bytes(file))
+
+
+def copied(source: str) -> dict[str, pathlib.Path]:
+    """The files that `write_tokenizer` copies, by their names there, with its errors."""
     path = pathlib.Path(source)
+    if source == 'bytes':
+        return {}
     if path.is_file():
-        copied = {path: f'tokenizer{path.suffix}'}
-        copied |= {path.with_name(name): name for name in DECLARATIONS if name != path.name}
+        found = {f'tokenizer{path.suffix}': path}
+        found |= {name: path.with_name(name) for name in DECLARATIONS if name != path.name}
     elif path.is_dir():
-        copied = {path / name: name for name in (*VOCABULARIES, *DECLARATIONS)}
+        found = {name: path / name for name in (*VOCABULARIES, *DECLARATIONS)}
     else:
         raise ValueError(f'tokenizer {source!r} is neither bytes nor a file nor a directory')
-    for file, name in copied.items():
-        if file.is_file():
-            (folder / name).write_bytes(read_bytes(file))
+    return {name: file for name, file in found.items() if file.is_file()}
 
 
 def keep_as_it_is(source: str, folder: pathlib.Path, kind: str) -> None:
@@ -62,6 +67,14 @@ def keep_as_it_is(source: str, folder: pathlib.Path, kind: str) -> None:
         )
     if was in READ_AS_IT_IS and kind not in READ_AS_IT_IS and (folder / 'tokenizer.json').is_file():
         write_json(declared, found | {'tokenizer_class': 'PreTrainedTokenizerFast'})
+
+
+def raise_length(folder: pathlib.Path, longest: int | None) -> None:
+    """Lets stock's tokenizer in `folder` truncate no text that the model is for."""
+    found = read_object(folder / CONFIG) or {}
+    limit = found.get('model_max_length')
+    if longest is not None and isinstance(limit, int | float) and limit < longest:
+        write_json(folder / CONFIG, found | {'model_max_length': longest})
 
 
 def ends_within(tokenizer: Tokenizer, vocab_size: int) -> tuple[int, ...]:

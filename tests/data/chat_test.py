@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import pathlib
 
@@ -31,6 +32,12 @@ TALK = [
     {'role': 'assistant', 'content': 'jumps'},
     {'role': 'user', 'content': 'over\n'},
 ]
+
+
+def test_a_template_is_told_the_date_that_it_is_loaded_with(folder: pathlib.Path) -> None:
+    (folder / 'chat_template.jinja').write_text('{{ strftime_now("%d %b %Y") }}')
+    assert load_chat(folder, datetime.date(2024, 7, 26)).render(TALK) == '26 Jul 2024'
+    assert str(datetime.date.today().year) in load_chat(folder).render(TALK)
 
 
 @pytest.fixture

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from ml_collections import ConfigDict
 
-from configs.checkpoints import extend
+from configs.checkpoints import checkpoint, extend
 from configs.encodings import finetuned, learned_later, zero_shot
 from configs.first_paper import fig4
 from experiments.build import build
 from experiments.evaluations.multiplier_grid import GridSpec
-from experiments.runs import ImportSpec, RunSpec
+from experiments.runs import OWN, ImportSpec, RunSpec
 from experiments.specs import identifier
 from nope.interop import Described, Export, save
 from nope.model import LayerKind, ModelConfig
@@ -102,18 +102,38 @@ def test_multipliers_of_its_own_act_in_all_heads_and_are_not_moved(directories, 
     scaled, described = Export(lam='scale_param'), Described(model, 32, bos=257, eos=256)
     path, variables = tmp_path / 'scaled', tiny.varied_lam(model)
     save(path, variables, described, export=scaled, tokenizer='bytes')
-    run = build(extending(path)).evals['before'].run
+    config = checkpoint.get_config('nothing,loss')
+    config.init = f'hf:{path}'
+    (loss,) = build(config).evals.values()
+    run = loss.run
     assert run.model.lam_layers == 'all' and run.searched
     assert not build(extending(directories['mixed'])).evals['before'].run.searched
     assert identifier(run) == identifier(dataclasses.replace(run, searched=False))
-    with pytest.raises(ValueError, match=r"lam_layers is 'nope'; accepted: 'all'; the model in "):
-        build(extending(path, **{'model.lam_layers': 'nope'}))
-    config = extending(path)
-    config.runs.tuned = {'init': 'base', 'finetune': {'times': (1.0,)}}
+    config.runs.tuned = {'init': 'nothing', 'finetune': {'times': (1.0,)}}
     build(config)
-    config.runs.searched.init = 'tuned'
+    config.runs.searched = {'init': 'tuned', 'search': {'times': (4.0,)}}
+    config.evals.searched = {'kind': 'lengths', 'run': 'searched', 'times': (1.0,)}
     with pytest.raises(ValueError, match='its weights were tuned under a searched lambda'):
         build(config)
+    config.runs.searched.init = 'nothing'
+    with pytest.raises(ValueError, match=f'{OWN}; name the directory that they were searched on'):
+        build(config)
+    with pytest.raises(ValueError, match=OWN):
+        build(extending(path))
+    with pytest.raises(ValueError, match=r"lam_layers is 'nope'; accepted: 'all'; the model in "):
+        build(extending(path, **{'model.lam_layers': 'nope'}))
+
+
+def test_an_export_is_of_the_tokenizer_files_too(directories, tmp_path) -> None:
+    path = shutil.copytree(directories['nope'], tmp_path / 'nope')
+
+    def name() -> str:
+        return identifier(build(extending(path)).exports[0])
+
+    first = name()
+    assert first == name()
+    (path / 'chat_template.jinja').write_text('{{ messages[0].content }}')
+    assert name() != first
 
 
 def test_a_figure_takes_a_checkpoint_in_place_of_its_base(directories) -> None:

@@ -11,7 +11,13 @@ import pytest
 from hypothesis import strategies
 
 from nope.data import load_tokenizer
-from nope.interop.tokenizer_files import has_tokenizer, keep_as_it_is, tokenizer_in, write_tokenizer
+from nope.interop.tokenizer_files import (
+    has_tokenizer,
+    keep_as_it_is,
+    raise_length,
+    tokenizer_in,
+    write_tokenizer,
+)
 
 
 @pytest.fixture(scope='module')
@@ -109,6 +115,14 @@ def test_a_tokenizer_that_stock_would_build_anew_is_refused(
             keep_as_it_is(source, tmp_path, 'qwen2')
     (tmp_path / 'config.json').write_text('{"model_type": "qwen2"}')
     keep_as_it_is(str(tmp_path), tmp_path, 'qwen2')
+
+
+def test_a_longer_model_raises_the_length_that_stock_truncates_to(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / 'tokenizer_config.json'
+    for limit, longest, expected in ((8192, 16384, 16384), (1e30, 16384, 1e30), (8192, None, 8192)):
+        path.write_text(json.dumps({'model_max_length': limit, 'bos_token': '<s>'}))
+        raise_length(tmp_path, longest)
+        assert json.loads(path.read_text()) == {'model_max_length': expected, 'bos_token': '<s>'}
 
 
 def test_a_vocabulary_that_is_copied_and_not_read_is_a_tokenizer(tmp_path: pathlib.Path) -> None:
