@@ -39,8 +39,8 @@ MAX_CONFIG_BYTES = 16 << 20
 MAX_INDEX_BYTES = 64 << 20
 
 _PICKLES = ('.bin', '.pth', '.pt', '.ckpt')
-_PAGE = 4096
-_PAGES = 16
+_PAGE = 512
+_PAGES = 128
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,12 +136,12 @@ def open_directory(path: pathlib.Path) -> Directory:
 def fingerprint(directory: Directory) -> str:
     """16 hex digits that say which model this is: the identity of whatever is made from it.
 
-    A SHA-256 over the config and, of every tensor, its name, dtype, shape and up to 16 evenly
-    spaced pages of 4,096 bytes: a second's work where reading all bytes takes minutes. That is
-    enough to tell models apart, since training, merging, scaling and casting change values all
-    over a tensor. It is no guard against damage or malice, for an edit between the pages goes
-    unseen; `checksums` find damage. CheckpointFileError where a file has become shorter or
-    cannot be read.
+    A SHA-256 over the config and, of every tensor, its name, dtype, shape and up to 128 evenly
+    spaced pages of 512 bytes: seconds where reading all bytes takes minutes. That is enough to tell
+    models apart, since training, merging and casting change values all over a tensor, and a change
+    of one head a part of it that some page is in. It is no guard against damage or malice, for an
+    edit between the pages goes unseen; `checksums` find damage. CheckpointFileError where a file
+    has become shorter or cannot be read.
     """
     total = hashlib.sha256(_canonical(directory.config))
     for name, located in sorted(directory.tensors.items()):
