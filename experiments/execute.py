@@ -24,7 +24,7 @@ from experiments.exports import ExportSpec
 from experiments.failures import Failures
 from experiments.homes import take_home
 from experiments.runs import RunSpec, training
-from experiments.specs import Spec, identity
+from experiments.specs import Spec, check_unchanged, identity
 from nope import records
 from nope.checkpoints.lease import sole
 from nope.records import Records
@@ -143,6 +143,7 @@ def _make(bench: Bench, spec: Spec) -> None:
     if isinstance(spec, ExportSpec):
         exports.make(bench, spec, folder)
         return
+    processes.from_first(lambda: check_unchanged(spec))
     processes.from_first(lambda: take_home(folder, identity(spec)))
     processes.from_first(lambda: sweep(folder))
     if isinstance(spec, RunSpec):

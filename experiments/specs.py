@@ -11,6 +11,7 @@ import abc
 import dataclasses
 import functools
 import pathlib
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from experiments.homes import check_home
@@ -90,5 +91,15 @@ _of_data = functools.lru_cache(maxsize=64)(data.identity)
 @functools.lru_cache(maxsize=1024)
 def identity(spec: Any) -> dict[str, Any]:
     """JSON-able content of a spec: what determines its result and nothing else."""
+    return _identity(spec, _of_data)
+
+
+def check_unchanged(spec: Any) -> None:
+    """ValueError where files that a spec reads are no longer those that its identity names."""
+    if _identity(spec, functools.cache(data.identity)) != identity(spec):
+        raise ValueError('its data have changed since this command began; start it again')
+
+
+def _identity(spec: Any, of_data: Callable[[Any], Any]) -> dict[str, Any]:
     data_types = (DataConfig, UnknownText, TaskData)
-    return {'version': VERSION, **plain(spec, dict.fromkeys(data_types, _of_data))}
+    return {'version': VERSION, **plain(spec, dict.fromkeys(data_types, of_data))}

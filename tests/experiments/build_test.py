@@ -15,7 +15,7 @@ from experiments import config_files
 from experiments.build import build
 from experiments.evaluations.lengths import LengthsSpec
 from experiments.runs import RunSpec
-from experiments.specs import identifier
+from experiments.specs import check_unchanged, identifier
 from nope import sharding
 from nope.evals.longbench import DATASETS
 from nope.model import ModelConfig, counts
@@ -148,6 +148,17 @@ def test_figures_share_their_base_model(shared):
         if run.seed == 0 and not run.searches and run.model.position.describe() == 'none'
     }
     assert len(base) == 1
+
+
+def test_a_corpus_that_changes_under_a_command_is_refused(tmp_path):
+    (tmp_path / 'a.txt').write_text('words ' * 99)
+    config = config_of('fig4')
+    config.data.source = f'text:{tmp_path}'
+    spec = build(config).evals['headscale']
+    check_unchanged(spec)
+    (tmp_path / 'b.txt').write_text('others')
+    with pytest.raises(ValueError, match='its data have changed since this command began'):
+        check_unchanged(spec)
 
 
 def test_figures_share_headscale_at_four_times():
