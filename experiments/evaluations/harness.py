@@ -88,8 +88,8 @@ class HarnessSpec(TextSpec):
             fingerprint=digest.of_json(
                 [
                     version('lm_eval'),
-                    _content(include, ('*',)),
-                    _content(local, tuple(map(harness.pattern, found.local))),
+                    _content(include),
+                    [digest.of_file(file) for file in found.files],
                     # The default tasks choose among answers; of others a text may be asked for.
                     *(ends_of(asked.run) if set(names) - set(harness.TASKS) else ()),
                 ]
@@ -188,14 +188,13 @@ def _folder(path: str) -> pathlib.Path | None:
     return pathlib.Path(path) if path else None
 
 
-def _content(path: str, patterns: tuple[str, ...]) -> Any:
-    """Identity of the files in a folder that match; None for no folder. Hidden ones and Python's
-    caches, which loading a task leaves behind, are left out."""
+def _content(path: str) -> Any:
+    """Identity of the files in a folder; None for no folder. Hidden ones and Python's caches, which
+    loading a task leaves behind, are left out."""
     folder = _folder(path)
     if folder is None:
         return None
-    found = {p for pattern in patterns for p in folder.rglob(pattern) if p.is_file()}
-    within = [p.relative_to(folder) for p in found]
+    within = [p.relative_to(folder) for p in folder.rglob('*') if p.is_file()]
     names = sorted(
         path.as_posix()
         for path in within

@@ -6,7 +6,6 @@ Nothing here imports lm_eval before it is called.
 from nope.evals.harness.commonsense import TASKS, check, run
 from nope.evals.harness.endings import Ending, longest_endings
 from nope.evals.harness.evaluate import evaluate
-from nope.evals.harness.local import pattern
 from nope.evals.harness.model import adapter
 from nope.evals.harness.tasks import Found, check_installed, find, load, metadata_of
 
@@ -22,6 +21,5 @@ __all__ = [
     'load',
     'longest_endings',
     'metadata_of',
-    'pattern',
     'run',
 ]

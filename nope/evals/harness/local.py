@@ -61,11 +61,6 @@ def local_tasks(
     return [_redirected(name, found[0]) for name, found in files.items()]
 
 
-def pattern(task: str) -> str:
-    """Glob of the files below the user's folder that a built-in task may read."""
-    return PUBLISHED[task].pattern
-
-
 def _redirected(name: str, path: pathlib.Path) -> dict[str, Any]:
     task = PUBLISHED[name]
 

@@ -64,11 +64,6 @@ class Published(NamedTuple):
     shots: int = 0
     rows: Mapping[str, str] = {}
 
-    @property
-    def pattern(self) -> str:
-        """Glob of the files that the task may read."""
-        return f'{self.file.format(length="*")}.*'
-
 
 _ARC = {'question': TEXT, 'choices': CHOICES, 'answerKey': TEXT}
 _HELLASWAG = {'activity_label': TEXT, 'ctx_a': TEXT, 'ctx_b': TEXT, 'endings': TEXTS}

@@ -7,7 +7,7 @@ import importlib.util
 import logging
 import pathlib
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,13 +44,12 @@ def metadata_of(text: str) -> dict[str, Any]:
 
 class Found(NamedTuple):
     """Tasks that were found, without their data. manager: their lm_eval.tasks.TaskManager. specs:
-    the arguments of its `load`. local: the tasks that read the user's files, of groups and tags
-    their members."""
+    the arguments of its `load`. files: of this machine that the tasks read."""
 
     names: tuple[str, ...]
     manager: Any
     specs: tuple[Any, ...]
-    local: tuple[str, ...] = ()
+    files: tuple[pathlib.Path, ...]
 
 
 def find(
@@ -94,9 +93,9 @@ def find(
             places.append('the tasks, groups and tags that lm_eval has')
         named = ', '.join(map(repr, unknown))
         raise ValueError(f'task {named} is unknown; looked up in: {"; ".join(places)}')
-    if data is None:
-        return Found(tuple(names), manager, tuple(names))
     members = {name: _members(name, manager) for name in names}
+    if data is None:
+        return Found(tuple(names), manager, tuple(names), _files(members.values(), manager))
     redirected = {
         name: tasks
         for name, tasks in members.items()
@@ -114,9 +113,37 @@ def find(
             'these'
         )
     others = [name for name in names if name not in redirected]
-    specs = *_redirected(redirected, manager, data, metadata), *others
-    local = tuple(task for tasks in redirected.values() for task in tasks)
-    return Found(tuple(names), manager, specs, local)
+    local = _local(redirected, data, metadata)
+    specs = *_redirected(redirected, manager, local), *others
+    files = _files([members[name] for name in others], manager, local.values())
+    return Found(tuple(names), manager, specs, files)
+
+
+def _local(
+    asked: Mapping[str, tuple[str, ...]], data: pathlib.Path, metadata: Mapping[str, Any] | None
+) -> dict[str, dict[str, Any]]:
+    """Configs of tasks that read `data`. asked: their names, by those that stand for them."""
+    every = [task for tasks in asked.values() for task in tasks]
+    for name, tasks in asked.items():
+        for task in tasks:
+            if every.count(task) > 1:
+                known = next(other for other in asked if task in asked[other] and other != name)
+                raise ValueError(f'tasks names {task!r} twice: in {name!r} and in {known!r}')
+    return dict(zip(every, local_tasks(data, every, metadata), strict=True))
+
+
+def _files(
+    members: Iterable[Iterable[str]], manager: Any, local: Iterable[Mapping[str, Any]] = ()
+) -> tuple[pathlib.Path, ...]:
+    """Files of this machine that tasks name in their YAML, or in the configs `local`."""
+    entries = [manager.task_index.get(task) for tasks in members for task in tasks]
+    found: set[pathlib.Path] = set()
+    for config in (*local, *(entry.cfg or {} for entry in entries if entry is not None)):
+        named = (config.get('dataset_kwargs') or {}).get('data_files') or ()
+        for value in named.values() if isinstance(named, Mapping) else [named]:
+            texts = [value] if isinstance(value, str) else value
+            found |= {path for text in texts if (path := pathlib.Path(text).absolute()).is_file()}
+    return tuple(sorted(found))
 
 
 def _members(name: str, manager: Any) -> tuple[str, ...]:
@@ -135,20 +162,10 @@ def _members(name: str, manager: Any) -> tuple[str, ...]:
 
 
 def _redirected(
-    asked: Mapping[str, tuple[str, ...]],
-    manager: Any,
-    data: pathlib.Path,
-    metadata: Mapping[str, Any] | None,
+    asked: Mapping[str, tuple[str, ...]], manager: Any, specs: Mapping[str, dict[str, Any]]
 ) -> list[str | dict[str, Any]]:
-    """Specs for lm_eval's `load` of tasks that read `data`, by the names that stand for them: a
-    group keeps its mean."""
-    every = [task for tasks in asked.values() for task in tasks]
-    for name, tasks in asked.items():
-        for task in tasks:
-            if every.count(task) > 1:
-                known = next(other for other in asked if task in asked[other] and other != name)
-                raise ValueError(f'tasks names {task!r} twice: in {name!r} and in {known!r}')
-    specs = dict(zip(every, local_tasks(data, every, metadata), strict=True))
+    """Arguments of lm_eval's `load` for tasks that read local files, `specs`, by the names that
+    stand for them: a group keeps its mean."""
     groups: list[str | dict[str, Any]] = []
     alone: list[dict[str, Any]] = []
     for name, tasks in asked.items():

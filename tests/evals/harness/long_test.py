@@ -103,7 +103,7 @@ def test_a_group_or_a_tag_stands_for_its_tasks(tmp_path: pathlib.Path, group: st
     rows = [choice(part, SINGLE, 'ABCD'[k % 4]) for k, part in enumerate(tasks.values())]
     write_jsonl(tmp_path / 'data.jsonl', [*rows, choice('Legal', SINGLE, 'A')])
     asked = find([group], data=tmp_path, built_in=False)
-    assert set(asked.local) == set(tasks)  # whose files make the identity of what is measured
+    assert asked.files == (tmp_path / 'data.jsonl',)  # the identity of what is measured
     loaded = load(asked)
     assert len(tasks) == 7 and set(loaded['tasks']) == set(tasks)
     found = evaluate(loaded, adapter(FakeGenerator(), TOKENIZER, window=WINDOW))  # type: ignore[arg-type]

@@ -68,6 +68,13 @@ def test_tasks_of_a_folder_come_before_those_of_the_harness(
     assert loaded['tasks']['mine'].get_config('num_fewshot') == 0
 
 
+def test_files_that_tasks_read_are_known(include: pathlib.Path, data: pathlib.Path) -> None:
+    rows = include / 'rows.jsonl'
+    assert find(['mine'], include=include, built_in=False).files == (rows,)
+    found = find(['mine', 'boolq'], include=include, data=data, built_in=False)
+    assert found.files == tuple(sorted([rows, *data.glob('boolq.*')]))
+
+
 def test_an_unknown_name_is_said_with_the_places_that_were_searched(
     include: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
