@@ -16,7 +16,6 @@ from nope.attention.flash import Rules
 parts = pytest.importorskip('nope.attention.mosaic_gpu.parts')
 
 from nope.attention.mosaic_gpu import key_gradients  # noqa: E402
-from nope.attention.mosaic_gpu.sizes import HopperBlocks  # noqa: E402
 
 MULTIPROCESSORS = 132
 RULES = Rules(causal=True, window=None, offset=0, entropy=True)
@@ -24,7 +23,7 @@ RULES = Rules(causal=True, window=None, offset=0, entropy=True)
 
 def shape_of(batch: int, length: int, kv_heads: int = 4, head_dim: int = 128, step: int = 128):
     return parts.HopperShape(
-        blocks=HopperBlocks(step, 200),
+        step=step,
         rules=RULES,
         interpret=False,
         batch=batch,
@@ -43,12 +42,12 @@ def steps_of_queries(shape, tile: int) -> int:
     """Of a program, by its index in the grid: the last tiles first."""
     first = shape.queries - (tile + 1) * parts.TILE
     last = first + parts.TILE - 1
-    return visible_blocks(first, last, None, 0, shape.keys, shape.blocks.step).end
+    return visible_blocks(first, last, None, 0, shape.keys, shape.step).end
 
 
 def steps_of_keys(shape, tile: int) -> int:
     first = tile * parts.TILE
-    seen = visible_blocks(first, first + parts.TILE - 1, 0, None, shape.queries, shape.blocks.step)
+    seen = visible_blocks(first, first + parts.TILE - 1, 0, None, shape.queries, shape.step)
     return shape.group * (seen.end - seen.begin)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import importlib
-from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +17,6 @@ from nope.attention.cases import Trial, make_inputs
 from nope.attention.flash import flash_attention
 from nope.attention.mosaic_gpu import BACKEND, MosaicGpu
 from nope.attention.mosaic_gpu.kernel import _missing
-from nope.attention.mosaic_gpu.sizes import HopperBlocks, blocks_of
 from nope.attention.reference import reference_attention
 from nope.attention.structure import AttentionOutput, Mask
 from tests.attention.cases import KEY_BIAS_CASES, TEST_CASES
@@ -65,11 +63,9 @@ def named(name: str, **changes) -> Trial:
     )
 
 
-def assert_agrees(
-    case: Trial, outputs: tuple[str, ...] = OUTPUTS, function: Callable = KERNEL
-) -> None:
+def assert_agrees(case: Trial, outputs: tuple[str, ...] = OUTPUTS) -> None:
     """Values and gradients are those of the definition, computed in float64."""
-    result, gradients = value_and_gradients(function, make_inputs(case), outputs)
+    result, gradients = value_and_gradients(KERNEL, make_inputs(case), outputs)
     right, right_gradients = expected(case, outputs)
     for name, array, wanted in zip(AttentionOutput._fields, result, right, strict=True):
         if wanted is None:
@@ -156,28 +152,6 @@ def test_whole_blocks_alone(keys: int) -> None:
 def test_more_blocks_than_buffers() -> None:
     """Every buffer is filled again after it has been read."""
     assert_agrees(Trial('', 1, 140, 700, 1, 1, 64, False, dtype='bfloat16'))
-
-
-@interpreted
-def test_other_blocks_than_the_guessed_ones() -> None:
-    """The other step in each pass, and memory for two pairs of buffers alone."""
-    blocks = (
-        ('forward', HopperBlocks(64, 64)),
-        ('d_q', HopperBlocks(64, 64)),
-        ('d_kv', HopperBlocks(128, 64)),
-    )
-    function = functools.partial(flash_attention, MosaicGpu(interpret=True, blocks=blocks))
-    case = Trial('', 1, 260, 260, 2, 1, 64, window=150, dtype='bfloat16')
-    assert_agrees(case, function=function)
-
-
-@pytest.mark.parametrize('kind_of_pass', ['forward', 'd_q', 'd_kv'])
-def test_blocks_are_chosen_or_the_usual_ones(kind_of_pass: str) -> None:
-    chosen = HopperBlocks(128, 150)
-    assert blocks_of(kind_of_pass, ((kind_of_pass, chosen),)) == chosen
-    assert blocks_of(kind_of_pass, ()).memory == 200
-    with pytest.raises(ValueError, match=f'a step of 256 for {kind_of_pass}; accepted: 64'):
-        blocks_of(kind_of_pass, ((kind_of_pass, HopperBlocks(256, 200)),))
 
 
 @interpreted

@@ -50,7 +50,7 @@ def forward(
     shape: HopperShape, arrays: Arrays
 ) -> tuple[jax.Array, jax.Array, jax.Array | None, jax.Array | None]:
     """out [B, T, N, H], lse, entropy and largest logit [B, N, T]."""
-    block, stages = shape.blocks.step, shape.stages(held=TILE)
+    block, stages = shape.step, shape.stages(held=TILE)
     rows = jax.ShapeDtypeStruct((shape.batch, shape.heads, shape.queries), jnp.float32)
     rows_smem = plgpu.SMEM((COMPUTE, ROWS), jnp.float32)
     lined, segmented = arrays.key_bias is not None, shape.segmented
@@ -99,7 +99,7 @@ def _slot(refs: HopperRefs, tile: Tile, j: jax.Array) -> jax.Array:
 
 def _copy(shape: HopperShape, refs: HopperRefs, tile: Tile) -> None:
     """The queries once, and the keys and values of one block after the other."""
-    block, stages = shape.blocks.step, refs.k_smem.shape[0]
+    block, stages = shape.step, refs.k_smem.shape[0]
     batch, head, _, _, _, seen = tile
     copy = plgpu.copy_gmem_to_smem
     plgpu.set_max_registers(MEMORY_REGISTERS, action='decrease')
@@ -124,7 +124,7 @@ def _copy(shape: HopperShape, refs: HopperRefs, tile: Tile) -> None:
 
 def _softmax(shape, refs, tile, j, logits_TS, cut, rows, slope, q_ids_T):
     """The weights of block j, the factor of those before, and the row's sums."""
-    block, slot = shape.blocks.step, _slot(refs, tile, j)
+    block, slot = shape.step, _slot(refs, tile, j)
     size, (max_T, norm_T, energy_T) = (ROWS, block), rows
     logits_TS = biased(
         shape, logits_TS, refs.bias_smem, slot, slope, lambda: j * block - tile.position
@@ -227,7 +227,7 @@ def _compute(shape: HopperShape, refs: HopperRefs, tile: Tile) -> None:
     energy_T = zeros(ROWS) if shape.rules.entropy else None
     rows = zeros(ROWS) + FLOOR, zeros(ROWS), energy_T
     total_TH = zeros(ROWS, shape.head_dim)
-    carry = total_TH, zeros(ROWS, shape.blocks.step).astype(shape.dtype), rows
+    carry = total_TH, zeros(ROWS, shape.step).astype(shape.dtype), rows
     xp = module_of(seen.begin, seen.end)
     second = xp.minimum(seen.begin + 1, seen.end)
     pl.when(wg == 1)(take_turns)

@@ -20,13 +20,17 @@ from nope.attention.backend import Call, of_kernel
 from nope.attention.bias import AlibiBias
 from nope.attention.flash import Gradients, Operands, Rows, Rules, Wanted
 from nope.attention.mosaic_gpu.arrays import Arrays, pad, padded
-from nope.attention.mosaic_gpu.sizes import HopperBlocks, blocks_of
 from nope.attention.structure import AttentionOutput
 
 # The kernels' modules are imported where they are needed: theirs of JAX costs half a second, and
 # may not be there.
 _HEAD_DIMS = (64, 128)
 _TILE = 128
+# Keys of a step of a kernel (in the gradients of k and v: queries). By registers: a step's logits
+# take 64 of a thread at 128 keys, as many as the sums of out at a head dim of 128. In the gradients
+# logits and their gradients are there at the same time, and for k and v two sums and the numbers by
+# query.
+_STEP, _STEP_OF_KEY_GRADIENTS = 128, 64
 # Up to so many, of all queries that share a key, `pallas_gpu` takes them together and divides the
 # keys; here each head is a program of its own, which reads all keys.
 _FEW_ROWS = 64
@@ -35,20 +39,18 @@ _FEW_ROWS = 64
 @dataclasses.dataclass(frozen=True)
 class MosaicGpu:
     """interpret: run the kernels in JAX's interpreter on any device, with their threads, copies and
-    barriers. Races for memory are an error there. blocks: of kernels by name ('forward', 'd_q',
-    'd_kv'). The others take the usual ones."""
+    barriers. Races for memory are an error there."""
 
     by_slope: ClassVar[bool] = True
 
     interpret: bool = False
-    blocks: tuple[tuple[str, HopperBlocks], ...] = ()
 
     def forward(self, rules: Rules, operands: Operands) -> AttentionOutput:
         """Forward pass; see `nope.attention.flash.Kernel`."""
         from nope.attention.mosaic_gpu.forward import forward
 
         _, T, _, H = operands.q_BTNH.shape
-        shape, arrays = self._padded('forward', rules, operands)
+        shape, arrays = self._padded(rules, operands)
         out_BTNH, *by_row = forward(shape, arrays)
         lse_BNT, entropy_BNT, max_BNT = (None if x is None else x[..., :T] for x in by_row)
         assert lse_BNT is not None
@@ -67,14 +69,13 @@ class MosaicGpu:
         from nope.attention.mosaic_gpu.query_gradient import query_gradient
 
         (_, T, _, H), S = operands.q_BTNH.shape, operands.k_BSKH.shape[1]
-        shape, arrays = self._padded('d_q', rules, operands)
+        shape, arrays = self._padded(rules, operands)
         d_out_BTNH = pad(rows.d_out_BTNH, {1: shape.queries, 3: shape.head_dim})
         if operands.slopes_N is not None:
             rows = rows._replace(lse_BNT=rows.lse_BNT + _left_out(operands.slopes_N, T))
         rows_BNRT = stack_rows(rows, shape.queries, biased=arrays.biased)
         d_q_BTNH = query_gradient(shape, arrays, d_out_BTNH, rows_BNRT)
-        blocks = blocks_of('d_kv', self.blocks)
-        shape = dataclasses.replace(shape, blocks=blocks)
+        shape = dataclasses.replace(shape, step=_STEP_OF_KEY_GRADIENTS)
         by_key = key_gradients(shape, arrays, d_out_BTNH, rows_BNRT, wanted=wanted)
         return Gradients(
             d_q_BTNH[:, :T, :, :H],
@@ -84,7 +85,7 @@ class MosaicGpu:
             d_slopes_N=by_key['d_slopes'][..., :S].sum((0, 2)) if wanted.slopes else None,
         )
 
-    def _padded(self, kind_of_pass: str, rules: Rules, operands: Operands) -> tuple[Any, Arrays]:
+    def _padded(self, rules: Rules, operands: Operands) -> tuple[Any, Arrays]:
         """The `HopperShape` of a kernel, and the arrays of all."""
         from nope.attention.mosaic_gpu.parts import HopperShape
 
@@ -97,8 +98,8 @@ class MosaicGpu:
         queries, keys = -(-T // _TILE) * _TILE, -(-S // _TILE) * _TILE
         head_dim = next(size for size in _HEAD_DIMS if size >= H)
         shape = HopperShape(
-            blocks_of(kind_of_pass, self.blocks), rules, self.interpret, B, queries, keys, S, N, K,
-            head_dim, operands.q_BTNH.dtype, operands.q_ids_BT is not None,
+            _STEP, rules, self.interpret, B, queries, keys, S, N, K, head_dim,
+            operands.q_BTNH.dtype, operands.q_ids_BT is not None,
         )  # fmt: skip
         static = rules.offset is not None
         return shape, padded(operands, queries, keys, head_dim, static_offset=static)

@@ -66,7 +66,7 @@ def key_gradients(
 ) -> dict[str, jax.Array]:
     """'d_k' and 'd_v', [B, S, K, H]; where wanted 'd_key_bias' and 'd_slopes', float32 [B, N, S],
     of the slopes what each key adds to the gradient of its head's."""
-    block, stages = shape.blocks.step, shape.stages(held=2 * TILE)
+    block, stages = shape.step, shape.stages(held=2 * TILE)
     R, segmented = rows_BNRT.shape[2], shape.segmented
     summed = wanted.key_bias or wanted.slopes
     share = sharing(shape)
@@ -143,7 +143,7 @@ class Run(NamedTuple):
 
 def _copy(shape: HopperShape, refs: HopperRefs, tile: Tile, run: Run) -> None:
     """The keys and values once, and what there is of one block of queries after the other."""
-    block, stages = shape.blocks.step, refs.q_smem.shape[0]
+    block, stages = shape.step, refs.q_smem.shape[0]
     batch, seen, copy = tile.batch, tile.seen, plgpu.copy_gmem_to_smem
     plgpu.set_max_registers(MEMORY_REGISTERS, action='decrease')
     for w in range(COMPUTE):
@@ -208,7 +208,7 @@ def _compute(shape: HopperShape, refs: HopperRefs, tile: Tile, run: Run) -> None
 
 def _step(shape, refs, tile, run, member, line_S, slope, kv_ids_S, i, sums, cut):
     """Sums with those of query block i added."""
-    block, wg, R = shape.blocks.step, tile.wg, refs.rows.shape[2]
+    block, wg, R = shape.step, tile.wg, refs.rows.shape[2]
     size = (ROWS, block)
     # dv's product while ds is computed, unless there are too few registers.
     apart = apart_for_registers(shape, refs)

@@ -25,7 +25,6 @@ from jax.experimental.pallas import mosaic_gpu
 
 from nope.attention.blocks import BlockRange, visible_blocks
 from nope.attention.flash import Rules
-from nope.attention.mosaic_gpu.sizes import HopperBlocks
 
 plgpu: Any = mosaic_gpu  # what its functions take differs between the versions of JAX
 
@@ -36,6 +35,9 @@ MEMORY = COMPUTE  # index of the warpgroup that copies
 
 # A thread's registers: 64 K of them for 2 x 128 threads that compute and 128 that copy.
 COMPUTE_REGISTERS, MEMORY_REGISTERS = 232, 40
+
+# KiB of shared memory for buffers of q, k, v and dout; a program can have 227.
+BUFFERS_KIB = 200
 
 # Bytes of keys and values of a call that stay in the second-level cache, 50 MiB on an H100 or H200,
 # next to what else goes through it.
@@ -52,11 +54,11 @@ BY_ROW, BY_COLUMN = _MATRIX.reduce(1), _MATRIX.reduce(0)
 class HopperShape:
     """Static shape of a kernel of a call.
 
+    step: keys of a step of the kernel (in the gradients of k and v: queries), 64 or 128.
     queries, keys: padded to multiples of `TILE`. real_keys: keys before that.
     """
 
-    blocks: HopperBlocks
-
+    step: int
     rules: Rules
     interpret: bool
     batch: int
@@ -75,8 +77,8 @@ class HopperShape:
 
     def stages(self, held: int) -> int:
         """Number of pairs of buffers [step, H] that fit next to `held` rows of H: 2 to 4."""
-        rows = self.blocks.memory * 1024 // (self.head_dim * self.dtype.itemsize)
-        return max(2, min(4, (rows - held) // (2 * self.blocks.step)))
+        rows = BUFFERS_KIB * 1024 // (self.head_dim * self.dtype.itemsize)
+        return max(2, min(4, (rows - held) // (2 * self.step)))
 
 
 class HopperRefs(NamedTuple):
@@ -181,12 +183,7 @@ def tile_of_queries(shape: HopperShape, offset: Any) -> Tile:
     rules, number = shape.rules, shape.queries // TILE - 1 - lax.axis_index('tile')
     position = _first_position(shape, offset) + number * TILE
     seen = visible_blocks(
-        position,
-        position + (TILE - 1),
-        rules.behind,
-        rules.ahead,
-        shape.real_keys,
-        shape.blocks.step,
+        position, position + (TILE - 1), rules.behind, rules.ahead, shape.real_keys, shape.step
     )
     return Tile(batch, head, wg, number, position, seen)
 
@@ -199,7 +196,7 @@ def tile_of_keys(shape: HopperShape, offset: Any) -> Tile:
     # What a key is seen from is what a query sees, in the other direction.
     first = number * TILE - position
     seen = visible_blocks(
-        first, first + (TILE - 1), rules.ahead, rules.behind, shape.queries, shape.blocks.step
+        first, first + (TILE - 1), rules.ahead, rules.behind, shape.queries, shape.step
     )
     return Tile(batch, head, wg, number, position, seen)
 

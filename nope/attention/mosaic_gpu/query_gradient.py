@@ -45,7 +45,7 @@ def query_gradient(
     shape: HopperShape, arrays: Arrays, d_out_BTNH: jax.Array, rows_BNRT: jax.Array
 ) -> jax.Array:
     """dq, [B, T, N, H]."""
-    block, stages = shape.blocks.step, shape.stages(held=2 * TILE)
+    block, stages = shape.step, shape.stages(held=2 * TILE)
     lined, segmented = arrays.key_bias is not None, shape.segmented
     results = launch(
         attention_query_gradient,
@@ -77,7 +77,7 @@ def attention_query_gradient(shape: HopperShape, refs: HopperRefs) -> None:
 
 def _copy(shape: HopperShape, refs: HopperRefs, tile: Tile) -> None:
     """q and dout once, and the keys and values of one block after the other."""
-    block, stages = shape.blocks.step, refs.k_smem.shape[0]
+    block, stages = shape.step, refs.k_smem.shape[0]
     batch, head, _, _, _, seen = tile
     copy = plgpu.copy_gmem_to_smem
     plgpu.set_max_registers(MEMORY_REGISTERS, action='decrease')
@@ -103,7 +103,7 @@ def _copy(shape: HopperShape, refs: HopperRefs, tile: Tile) -> None:
 
 def _compute(shape: HopperShape, refs: HopperRefs, tile: Tile) -> None:
     """dq of a warpgroup's rows."""
-    block, stages = shape.blocks.step, refs.k_smem.shape[0]
+    block, stages = shape.step, refs.k_smem.shape[0]
     batch, head, wg, _, position, seen = tile
     plgpu.set_max_registers(COMPUTE_REGISTERS, action='increase')
     size, apart = (ROWS, block), apart_for_registers(shape, refs)
