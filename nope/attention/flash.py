@@ -151,48 +151,35 @@ def flash_attention(
     key_bias_BNS: jax.Array | None = None,
     entropy: bool,
     max_logit: bool = False,
+    keys: int | None = None,
 ) -> AttentionOutput:
-    """`nope.attention.api.attention` by a kernel."""
+    """`nope.attention.api.attention` by a kernel. keys: number of those whose distances a bias has,
+    where the kernel reaches more than the S given ones; None for S."""
     T, S = q_BTNH.shape[1], k_BSKH.shape[1]
     offset = 0 if mask.offset is None else mask.offset
     known = offset if isinstance(offset, int) else None
     rules = Rules(mask.causal, mask.window, known, entropy, max_logit)
-    lines = lines_of(kernel, bias, T, S, mask.offset)
+    line_ND = factors_ND = slopes_N = None
+    if kernel.by_slope and isinstance(bias, AlibiBias):
+        slopes_N = jnp.asarray(bias.slopes_N, jnp.float32)
+    elif bias is not None:
+        distance_D = distances(T, S if keys is None else keys, mask.offset)
+        lines = bias.by_distance(distance_D), bias.factors_by_distance(distance_D)
+        # Those of float64 parameters would be float64.
+        line_ND, factors_ND = (None if x is None else x.astype(jnp.float32) for x in lines)
     operands = Operands(
         q_BTNH,
         k_BSKH,
         v_BSKH,
-        lines.line_ND,
+        line_ND,
         key_bias_BNS,
-        lines.factors_ND,
-        lines.slopes_N,
-        as_int32(mask.q_segments_BT),
-        as_int32(mask.kv_segments_BS),
+        factors_ND,
+        slopes_N,
+        _as_int32(mask.q_segments_BT),
+        _as_int32(mask.kv_segments_BS),
         jnp.asarray(offset, jnp.int32),
     )
     return attend(kernel, rules, operands)
-
-
-class Lines(NamedTuple):
-    """Operands that a bias by distance becomes; see `Operands`."""
-
-    line_ND: jax.Array | None = None
-    factors_ND: jax.Array | None = None
-    slopes_N: jax.Array | None = None
-
-
-def lines_of(
-    kernel: Kernel, bias: Bias | None, queries: int, keys: int, offset: int | jax.Array | None
-) -> Lines:
-    """The operands of a bias as the kernel takes them. offset: position of query 0."""
-    if bias is None:
-        return Lines()
-    if kernel.by_slope and isinstance(bias, AlibiBias):
-        return Lines(slopes_N=jnp.asarray(bias.slopes_N, jnp.float32))
-    distance_D = distances(queries, keys, offset)
-    lines = bias.by_distance(distance_D), bias.factors_by_distance(distance_D)
-    # Those of float64 parameters would be float64.
-    return Lines(*(None if x is None else x.astype(jnp.float32) for x in lines))
 
 
 def logit_gradient(
@@ -207,7 +194,7 @@ def logit_gradient(
     return p * pull
 
 
-def as_int32(ids: jax.Array | None) -> jax.Array | None:
+def _as_int32(ids: jax.Array | None) -> jax.Array | None:
     return None if ids is None else ids.astype(jnp.int32)
 
 

@@ -19,11 +19,20 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from nope.attention import api, flash
+from nope.attention import api
 from nope.attention.backend import describe
 from nope.attention.bias import Bias
 from nope.attention.combine import combine
-from nope.attention.flash import Gradients, Kernel, Operands, Rows, Rules, Wanted, zeros_like
+from nope.attention.flash import (
+    Gradients,
+    Kernel,
+    Operands,
+    Rows,
+    Rules,
+    Wanted,
+    flash_attention,
+    zeros_like,
+)
 from nope.attention.structure import AttentionOutput, Mask
 
 
@@ -54,9 +63,8 @@ def ring_attention(
     """
     api.check(q_BTNH, k_BSKH, v_BSKH, mask, bias, key_bias_BNS)
     T, S = q_BTNH.shape[1], k_BSKH.shape[1]
-    size, rank = jax.lax.axis_size(axis), jax.lax.axis_index(axis)
-    first_query = rank * T + jnp.asarray(0 if mask.offset is None else mask.offset, jnp.int32)
-    moving = dataclasses.replace(mask, offset=first_query)
+    first = jnp.asarray(0 if mask.offset is None else mask.offset, jnp.int32)
+    moving = dataclasses.replace(mask, offset=jax.lax.axis_index(axis) * T + first)
     named = api.BACKENDS.get(implementation or '')
     if named is not None and named.kernel is None:
         raise api.Unsupported(
@@ -70,21 +78,11 @@ def ring_attention(
     )  # fmt: skip
     backend = api.choose(call, implementation)
     assert backend.kernel is not None  # all that take an offset that devices alone know
-    lines = flash.lines_of(backend.kernel, bias, T, size * S, first_query)
-    operands = Operands(
-        q_BTNH,
-        k_BSKH,
-        v_BSKH,
-        lines.line_ND,
-        key_bias_BNS,
-        lines.factors_ND,
-        lines.slopes_N,
-        flash.as_int32(mask.q_segments_BT),
-        flash.as_int32(mask.kv_segments_BS),
-        first_query,
-    )
-    rules = Rules(mask.causal, mask.window, None, entropy, max_logit)
-    return flash.attend(Ring(backend.kernel, axis), rules, operands)
+    return flash_attention(
+        Ring(backend.kernel, axis), q_BTNH, k_BSKH, v_BSKH,
+        mask=moving, bias=bias, key_bias_BNS=key_bias_BNS, entropy=entropy, max_logit=max_logit,
+        keys=jax.lax.axis_size(axis) * S,
+    )  # fmt: skip
 
 
 class _Shard(NamedTuple):
