@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from nope.model.config import ModelConfig
 from nope.runtime.mesh_axes import axes_of, parts_of
@@ -179,20 +178,13 @@ class Cache(NamedTuple):
 def empty(
     config: ModelConfig, length_B: jax.Array, slots: int, padding_B: jax.Array | None = None
 ) -> Cache:
-    """A cache of B rows that holds nothing. Arguments as the fields of `Cache`. ValueError for a
-    known length beyond the position encoding, and for an encoder."""
+    """A cache of B rows that holds nothing. Arguments as the fields of `Cache`. ValueError for an
+    encoder."""
     if not config.causal:
         raise ValueError(
             'model.causal is False: an encoder reads a sequence whole, without a cache'
         )
     rows = length_B.shape[0], slots
-    if config.longest is not None and not isinstance(length_B, jax.core.Tracer):
-        longest = int(np.max(length_B))
-        if longest > config.longest:
-            raise ValueError(
-                f'length_B has {longest}; {config.describe_position()} positions end at '
-                f'{config.longest}'
-            )
 
     def zeros(heads: int, size: int, dtype: str = config.dtype) -> jax.Array:
         return _split_over_mesh(jnp.zeros((*rows, heads, size), dtype))

@@ -219,8 +219,6 @@ def keep_at_least(bound: float) -> optax.GradientTransformation:
     def update(
         updates: optax.Updates, state: optax.EmptyState, params: optax.Params | None = None
     ) -> tuple[optax.Updates, optax.EmptyState]:
-        if params is None:
-            raise ValueError('keep_at_least needs the parameters it bounds')
         bounded = jax.tree.map(lambda u, p: jnp.maximum(p + u, bound) - p, updates, params)
         return bounded, state
 

@@ -114,8 +114,7 @@ def make_step(config: ModelConfig, optimizer: optim.OptimizerConfig) -> Step:
         of_trained = functools.partial(jax.value_and_grad(loss_of), state.trained, frozen)
         keys_AB = None
         if drops(config, optimizer):
-            if seed is None:
-                raise ValueError('the model has dropout: its training step takes a seed')
+            assert seed is not None
             parts, rows = batch.tokens.shape[:2]
             numbers_AB = jnp.arange(parts * rows, dtype=jnp.int32).reshape(parts, rows)
             keys_AB = row_keys(seed, state.step, numbers_AB)

@@ -17,14 +17,12 @@ class Selection:
     """Scores of a run's steps, of which the best one's checkpoint is kept.
 
     config, score: None for a run without. best: what was the best when the run stopped. A tie keeps
-    the earlier step. ValueError for a run with validation that has no score.
+    the earlier step.
     """
 
     def __init__(
         self, config: Validation | None, score: Score | None, best: Best | None = None
     ) -> None:
-        if config is not None and score is None:
-            raise ValueError('the run has validation: it needs a score')
         self._config, self._score = config, score
         self.best = best
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 from nope.model.cache import Cache, LayerCache, empty
-from nope.positions import Learned
 from tests import tiny
 
 SLOTS = 6
@@ -30,13 +28,6 @@ def test_an_empty_cache_has_room_for_every_layer_in_the_models_dtype() -> None:
     for array in jax.tree.leaves(cache.layers):
         assert array.shape == (3, SLOTS, 2, 8) and array.dtype == jnp.bfloat16
     tiny.assert_same((cache.padding_B, cache.length_B), (PADDING, LENGTH))
-
-
-def test_lengths_that_the_position_encoding_ends_before_are_refused() -> None:
-    config = tiny.model(position=Learned(8))
-    with pytest.raises(ValueError, match='length_B has 9; learned positions end at 8'):
-        empty(config, jnp.asarray(LENGTH), SLOTS)
-    assert empty(config, jnp.asarray(LENGTH - 1), SLOTS).slots == SLOTS
 
 
 def test_positions_count_from_each_rows_first_token() -> None:

@@ -94,7 +94,7 @@ def test_a_step_asks_for_a_seed_where_weights_train_and_lambda_s_search_for_none
         state, frozen = fresh_state(tiny.variables(model), optimizer, tiny.mesh())
         return str(jax.make_jaxpr(make_step(model, optimizer))(state, frozen, data))
 
-    with pytest.raises(ValueError, match='the model has dropout: its training step takes a seed'):
+    with pytest.raises(AssertionError):
         traced('params', MODEL)
     plain = dataclasses.replace(MODEL, dropout=0.0, attention_dropout=0.0)
     assert 'random' not in traced('params', plain)

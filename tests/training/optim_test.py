@@ -246,12 +246,6 @@ def test_a_bound_far_below_changes_nothing() -> None:
     tiny.assert_close(bounded, free, rtol=1e-5, atol=1e-5)
 
 
-def test_the_projection_needs_its_parameters() -> None:
-    projection = optim.keep_at_least(1.0)
-    with pytest.raises(ValueError, match='needs the parameters'):
-        projection.update({'head': jnp.ones(2)}, projection.init({}))
-
-
 def test_the_straight_through_clamp_lets_the_gradient_pass() -> None:
     lam_LN = jnp.asarray([[0.3, 1.0, 1.7]])
     clamp = functools.partial(optim.clamp_straight_through, bound=1.0)

@@ -160,8 +160,3 @@ def test_the_first_score_is_the_best_and_a_tie_changes_nothing() -> None:
 def test_what_cannot_be_is_refused(make: Any, message: str) -> None:
     with pytest.raises(FieldError, match=message):
         make()
-
-
-def test_validation_needs_a_score() -> None:
-    with pytest.raises(ValueError, match='the run has validation: it needs a score'):
-        Selection(Validation(2, 1.0), None)
