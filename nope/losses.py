@@ -64,11 +64,7 @@ def token_loss(
     Returns:
       nll_BT float32. Logits are accumulated and normalised in float32; gradients come back in
       the dtypes of their arrays. A gradient that nobody uses (a frozen head) is dead code.
-
-    Raises:
-      ValueError: shapes do not fit together, or `chunk` is not positive.
     """
-    _check(hidden_BTD, head_DV, targets_BT, chunk)
     B, T, _ = hidden_BTD.shape
     if chunk is None:
         chunk = default_chunk(B, T, head_DV.shape[1], target_device()[0])
@@ -88,9 +84,8 @@ def token_choices(
 ) -> tuple[Float32[Array, 'B T'], Int32[Array, 'B T']]:
     """Negative log-likelihood of every target in nats, float32, and the most likely token, int32.
 
-    Both [B, T]; arguments and errors as `token_loss`, forward only.
+    Both [B, T]; arguments as `token_loss`, forward only.
     """
-    _check(hidden_BTD, head_DV, targets_BT, None)
     B, T, _ = hidden_BTD.shape
     chunk = default_chunk(B, T, head_DV.shape[1], target_device()[0])
 
@@ -126,8 +121,6 @@ def mean_loss(
     """
     if weights_BT is None:
         return jnp.mean(nll_BT)
-    if weights_BT.shape != nll_BT.shape:
-        raise ValueError(f'weights_BT has shape {weights_BT.shape}, nll_BT has {nll_BT.shape}')
     weights_BT = weights_BT.astype(jnp.float32)
     if total is None:
         total = jnp.sum(weights_BT)
@@ -149,24 +142,6 @@ def default_chunk(batch: int, length: int, vocab: int, platform: str) -> int:
     positions = max(wanted * devices // (batch * vocab), 1)
     chunks = math.ceil(length / positions)
     return math.ceil(length / chunks)
-
-
-def _check(
-    hidden_BTD: jax.Array, head_DV: jax.Array, targets_BT: jax.Array, chunk: int | None
-) -> None:
-    if hidden_BTD.ndim != 3:
-        raise ValueError(f'hidden_BTD has shape {hidden_BTD.shape}, expected [B, T, D]')
-    B, T, D = hidden_BTD.shape
-    if head_DV.ndim != 2 or head_DV.shape[0] != D:
-        raise ValueError(f'head_DV has shape {head_DV.shape}, expected [{D}, V]')
-    if targets_BT.shape != (B, T):
-        raise ValueError(f'targets_BT has shape {targets_BT.shape}, expected {(B, T)}')
-    if not jnp.issubdtype(targets_BT.dtype, jnp.integer):
-        raise ValueError(f'targets_BT has dtype {targets_BT.dtype}, expected an integer dtype')
-    if head_DV.dtype != hidden_BTD.dtype:
-        raise ValueError(f'head_DV has dtype {head_DV.dtype}, hidden_BTD has {hidden_BTD.dtype}')
-    if chunk is not None and chunk < 1:
-        raise ValueError(f'chunk={chunk}, expected None or a positive number of positions')
 
 
 def _nll(logits_BTV: jax.Array, targets_BT: jax.Array) -> tuple[jax.Array, jax.Array]:

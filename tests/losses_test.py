@@ -206,27 +206,3 @@ def test_the_parts_of_a_batch_add_up_to_its_mean() -> None:
     parts = [losses.mean_loss(nll[i : i + 1], weights[i : i + 1], total) for i in range(4)]
     np.testing.assert_allclose(sum(parts), losses.mean_loss(nll, weights), rtol=1e-6)
     assert losses.mean_loss(nll, 0 * weights, 0 * total) == 0
-
-
-@pytest.mark.usefixtures('untyped')
-@pytest.mark.parametrize(
-    ('message', 'change'),
-    [
-        (r'hidden_BTD has shape \(3, 37\)', lambda h, w, t: (h[..., 0], w, t)),
-        (r'head_DV has shape \(15, 50\), expected \[16, V\]', lambda h, w, t: (h, w[1:], t)),
-        (r'targets_BT has shape \(3, 36\)', lambda h, w, t: (h, w, t[:, 1:])),
-        ('targets_BT has dtype float32', lambda h, w, t: (h, w, t.astype(jnp.float32))),
-        ('head_DV has dtype bfloat16', lambda h, w, t: (h, w.astype(jnp.bfloat16), t)),
-    ],
-)
-def test_arrays_that_do_not_fit_are_refused(message, change) -> None:
-    with pytest.raises(ValueError, match=message):
-        losses.token_loss(*change(*arrays()[:3]))
-
-
-@pytest.mark.usefixtures('untyped')
-def test_chunk_and_weights_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(ValueError, match='chunk=0, expected None or a positive number'):
-        losses.token_loss(*arrays()[:3], chunk=0)
-    with pytest.raises(ValueError, match=r'weights_BT has shape \(3,\), nll_BT has \(3, 37\)'):
-        losses.mean_loss(jnp.zeros((3, 37)), jnp.zeros(3))
