@@ -84,7 +84,7 @@ def test_alibi_falls_with_distance() -> None:
 
 def test_only_biases_that_multiply_have_factors() -> None:
     for bias in (AlibiBias(jnp.ones(2)), KerpleBias(jnp.ones(2), jnp.ones(2))):
-        assert not bias.multiplies and factors_as_array(bias, 3, 3, None) is None
+        assert factors_as_array(bias, 3, 3, None) is None
     factors_NTS = factors_as_array(ScaleInvariantBias(jnp.ones(2)), 3, 4, 1)
     assert factors_NTS is not None and factors_NTS.shape == (2, 3, 4)
 

@@ -14,8 +14,8 @@ import jax.numpy as jnp
 
 
 class Bias(abc.ABC):
-    """Bias by distance, one function for each head. A product q . k becomes q . k + m. A bias that
-    also `multiplies` makes it a q . k + m. Every subclass is a frozen dataclass and a pytree, whose
+    """Bias by distance, one function for each head. A product q . k becomes q . k + m. With factors
+    a by distance it becomes a q . k + m. Every subclass is a frozen dataclass and a pytree, whose
     arrays have the heads as their last axis; parameters of 0 leave the products as they are."""
 
     @property
@@ -26,11 +26,6 @@ class Bias(abc.ABC):
     @abc.abstractmethod
     def check(self) -> None:
         """Raises ValueError for parameters of a wrong shape or range."""
-
-    @property
-    def multiplies(self) -> bool:
-        """Whether there are factors by distance."""
-        return False
 
     @abc.abstractmethod
     def by_distance(self, distance_D: jax.Array) -> jax.Array:

@@ -47,8 +47,6 @@ def factors_as_array(
     bias: Bias, queries: int, keys: int, offset: int | jax.Array | None
 ) -> jax.Array | None:
     """The dense factors [N, T, S], None where they are 1. Memory as `as_array`."""
-    if not bias.multiplies:
-        return None
     factors_ND = bias.factors_by_distance(_pairs(queries, keys, offset))
     return None if factors_ND is None else factors_ND.reshape(-1, queries, keys)
 

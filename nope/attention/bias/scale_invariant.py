@@ -31,10 +31,6 @@ class ScaleInvariantBias(Bias):
     def heads(self) -> int:
         return jnp.shape(self.strengths_N)[0]
 
-    @property
-    def multiplies(self) -> bool:
-        return True
-
     def check(self) -> None:
         """Raises ValueError for strengths that are no vector, and for a tau that is not above 0."""
         check_by_head('strengths_N', self.strengths_N)
