@@ -17,7 +17,7 @@ from nope.model.config import ModelConfig
 from nope.model.dropout import Place
 from nope.model.init import initializer
 from nope.model.layers import MLP, drop, norm, split_over_mesh
-from nope.model.mixers import Mixer, Parts
+from nope.model.mixers import Attention, Mamba2, Parts
 from nope.model.parameters import parameter
 from nope.model.sequence import Sequence
 from nope.model.shape import AskedStats, LayerStats
@@ -28,7 +28,7 @@ class Mixing(nn.Module):
     """A layer's mixer other than attention, with its parameters."""
 
     config: ModelConfig
-    mixer: Mixer
+    mixer: Mamba2
 
     @nn.compact
     def __call__(self, x_BTD: jax.Array, sequence: Sequence, state: Any) -> tuple[jax.Array, Any]:
@@ -82,9 +82,10 @@ class Block(nn.Module):
         if own.mixer is not None:
             name = own.mixer.name
             read_BTD = self._before(x_BTD, name)
-            if multipliers_N is None:
+            if not isinstance(own.mixer, Attention):
                 mixed_BTD, cached = Mixing(c, own.mixer, name=name)(read_BTD, sequence, cached)
             else:
+                assert multipliers_N is not None
                 attention = SelfAttention(c, self.asked, self.keeps, name=name)
                 mixed_BTD, stats, cached = attention(
                     read_BTD, multipliers_N, kind, sequence, keys_B, cached, source

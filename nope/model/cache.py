@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from nope.model.config import ModelConfig
+from nope.model.mixers import Attention
 from nope.runtime.mesh_axes import axes_of, parts_of
 from nope.runtime.platform import target_device
 
@@ -193,7 +194,7 @@ def empty(
         mixer = config.layer_kinds[i].mixer
         if mixer is None or config.source_of(i) != i:
             return None
-        if not mixer.attends:
+        if not isinstance(mixer, Attention):
             return mixer.empty(length_B.shape[0], config.dtype)
         own, gate = config.of_layer(i), config.gate
         keys, values = (zeros(own.kv_heads, own.head_dim) for _ in range(2))

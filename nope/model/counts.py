@@ -6,6 +6,7 @@ import math
 
 from nope.model.config import ModelConfig
 from nope.model.kinds import LayerKind
+from nope.model.mixers import Attention
 
 
 def parameters(model: ModelConfig) -> int:
@@ -15,10 +16,10 @@ def parameters(model: ModelConfig) -> int:
     embeddings = model.vocab_size * model.width * (1 if model.tied_head else 2)
     layers = 0
     for layer in range(model.layers):
-        own, kind = model.of_layer(layer), model.layer_kinds[layer]
+        own, mixer = model.of_layer(layer), model.layer_kinds[layer].mixer
         layers += _layer_weights(model, layer) + _of_mlp_and_norms(model, layer)
-        if not kind.attends:
-            layers += 0 if kind.mixer is None else kind.mixer.vectors(model.width)
+        if not isinstance(mixer, Attention):
+            layers += 0 if mixer is None else mixer.vectors(model.width)
             continue
         keys, values = _projections(model, layer)
         layers += own.head_dim * (model.heads + keys + values) * model.qkv_bias
@@ -48,7 +49,7 @@ def training_flops(model: ModelConfig, length: int, *, frozen: bool = False) -> 
     for layer in range(model.layers):
         weights += _layer_weights(model, layer)
         kind = model.layer_kinds[layer]
-        if kind.attends:
+        if isinstance(kind.mixer, Attention):
             attended += model.of_layer(layer).head_dim * _attended(kind, model.heads, length)
         elif kind.mixer is not None:
             weights += kind.mixer.products()
@@ -93,7 +94,7 @@ def _layer_weights(model: ModelConfig, layer: int) -> int:
     own, kind = model.of_layer(layer), model.layer_kinds[layer]
     mlp = (3 if model.mlp == 'gated' else 2) * model.width * own.mlp_width * kind.mlp
     mlp += 2 * model.width * (model.token_width or 0)
-    if not kind.attends:
+    if not isinstance(kind.mixer, Attention):
         return mlp + (0 if kind.mixer is None else kind.mixer.weights(model.width))
     attention = model.width * own.head_dim * (2 * model.heads + sum(_projections(model, layer)))
     gates = {'none': 0, 'head': model.heads, 'element': model.heads * own.head_dim}

@@ -45,7 +45,7 @@ class LayerKind:
     @property
     def attends(self) -> bool:
         """Whether it has attention, and so lambda and entropy."""
-        return self.mixer is not None and self.mixer.attends
+        return isinstance(self.mixer, Attention)
 
     @property
     def is_limited(self) -> bool:
@@ -118,6 +118,8 @@ class LayerKind:
         said = (text.format(value) for text, value in parts if value is not None)
         if self.mixer is None:
             first = 'MLP alone'
+        elif isinstance(self.mixer, Attention):
+            first = self.position.describe()
         else:
-            first = self.position.describe() if self.attends else self.mixer.describe()
+            first = self.mixer.describe()
         return ', '.join((first, *said))

@@ -20,7 +20,6 @@ import jax
 import jax.numpy as jnp
 
 from nope.model import context
-from nope.model.mixers.base import Mixer, Parts
 from nope.model.parameters import project
 from nope.runtime.errors import FieldError
 from nope.state_space import CHUNK, causal_convolution, chunked_scan
@@ -37,7 +36,20 @@ class Mamba2State(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Mamba2(Mixer):
+class Parts:
+    """Parts of a model that a mixer takes.
+
+    parameter: an array of the layer by its name, the role of its first values (`nope.model.init`)
+        or an initializer, its shape and logical axes, and 'float32' where it is not read in the
+        model's dtype. epsilon: of the norms.
+    """
+
+    parameter: Callable[..., jax.Array]
+    epsilon: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Mamba2:
     """heads, head_dim: N and H of the scan.
     state: E, the size of its state for each dimension of a head.
     groups: K, of heads that share b and c.
@@ -56,7 +68,7 @@ class Mamba2(Mixer):
     least_step: float = 0.0
     most_step: float | None = None
 
-    name: ClassVar[str] = 'mamba2'
+    name: ClassVar[str] = 'mamba2'  # of its arrays under a layer
 
     def __post_init__(self) -> None:
         for field in ('heads', 'head_dim', 'state', 'groups', 'taps'):
@@ -72,20 +84,24 @@ class Mamba2(Mixer):
             raise FieldError('most_step', self.most_step, rule)
 
     def weights(self, width: int) -> int:
+        """Weights in the matrix products of a layer of a model of this width."""
         inner = self.heads * self.head_dim
         return width * (3 * inner + 2 * self.groups * self.state + self.heads)
 
     def vectors(self, width: int) -> int:
+        """All its other parameters there."""
         inner, shared = self.heads * self.head_dim, 2 * self.groups * self.state
         convolved = (inner + shared) * (self.taps + self.convolution_bias)
         biases = self.bias * (2 * inner + shared + self.heads + width)
         return convolved + 3 * self.heads + inner + biases
 
     def products(self) -> float:
+        """Multiplications of a token that are not with weights."""
         inner = self.heads * self.head_dim
         return 2 * inner * self.state + CHUNK / 2 * (self.groups * self.state + inner)
 
     def empty(self, rows: int, dtype: str) -> Mamba2State:
+        """Initial state of that many rows, as `mix` takes it."""
         shared = jnp.zeros((rows, self.taps - 1, self.groups, self.state), dtype)
         x_BSNH = jnp.zeros((rows, self.taps - 1, self.heads, self.head_dim), dtype)
         scan_BNHE = jnp.zeros((rows, self.heads, self.head_dim, self.state), jnp.float32)
@@ -98,6 +114,11 @@ class Mamba2(Mixer):
         segments_BT: jax.Array | None,
         state: Mamba2State | None,
     ) -> tuple[jax.Array, Mamba2State]:
+        """(the layer's output [B, T, D], the state with these tokens).
+
+        segments_BT: int32 documents. state: of earlier tokens, which then are of the same document,
+        and segment 0 is padding; None before the first.
+        """
         context.check_whole('state-space layers need')
         B, T, D = x_BTD.shape
         real_BT = None
@@ -185,6 +206,7 @@ class Mamba2(Mixer):
         return y_BTNH, jnp.concatenate([before_BSNH, z_BTNH], axis=1)[:, T:]
 
     def describe(self) -> str:
+        """A few words for captions."""
         return f'Mamba-2, {self.heads} heads of {self.head_dim} with states of {self.state}'
 
 
