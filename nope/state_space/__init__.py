@@ -2,6 +2,5 @@
 
 from nope.state_space.chunked import CHUNK, chunked_scan
 from nope.state_space.convolution import causal_convolution
-from nope.state_space.recurrence import recurrent_scan
 
-__all__ = ['CHUNK', 'causal_convolution', 'chunked_scan', 'recurrent_scan']
+__all__ = ['CHUNK', 'causal_convolution', 'chunked_scan']

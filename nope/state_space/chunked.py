@@ -1,6 +1,12 @@
 """Mamba-2's recurrence by chunks of tokens: matrix products inside, states between.
 
-With l_t the sum of dt a up to token t, the recurrence of `recurrence` is
+A head n has a state h of [H, E] numbers, which starts at 0 or is given. Token t decays it and adds
+to it, and reads it (arXiv 2405.21060, Section 3.1):
+
+    h_t = exp(dt_t a) h_(t-1) + dt_t x_t b_t^T        y_t = h_t c_t
+
+N heads of H numbers. K groups of heads, head n in group n K // N, have b and c in common, with E
+numbers each. With l_t the sum of dt a up to token t, this is
 
     y_i = sum_(j <= i) exp(l_i - l_j) dt_j (c_i . b_j) x_j  +  exp(l_i) h c_i
 
@@ -17,7 +23,7 @@ import jax
 import jax.numpy as jnp
 
 from nope.runtime.products import exact_einsum
-from nope.state_space.recurrence import check, runs
+from nope.state_space.convolution import runs
 
 # Of 32 to 256 the fastest backward on two CPU cores, at N = 16, H = 64, E = 128, T = 8,192.
 CHUNK = 64
@@ -46,14 +52,15 @@ def chunked_scan(
     state_BNHE: jax.Array | None = None,
     chunk: int = CHUNK,
 ) -> tuple[jax.Array, jax.Array]:
-    """`recurrent_scan` with sums in float32 of products in the dtype of x.
+    """(y [B, T, N, H] in the dtype of x, the state after the last token, float32).
 
-    chunk: tokens of one. ValueError below 1. A chunk is computed again in the backward pass, which
-    keeps the states between chunks alone: O(T) memory forward and backward.
+    dt_BTN: steps, at least 0. a_N: rates, below 0. segments_BT: integer ids of documents; where
+    they change the state is empty again. None for one document. state_BNHE: before the first token
+    and of its document. chunk: tokens of one.
+
+    Sums in float32 of products in the dtype of x. A chunk is computed again in the backward pass,
+    which keeps the states between chunks alone: O(T) memory forward and backward.
     """
-    check(x_BTNH, dt_BTN, a_N, b_BTKE, c_BTKE, segments_BT, state_BNHE)
-    if chunk < 1:
-        raise ValueError(f'chunk is {chunk}; it must be at least 1')
     B, T, N, H = x_BTNH.shape
     K, E = b_BTKE.shape[2:]
     G = N // K

@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nope.state_space import causal_convolution, chunked_scan, recurrent_scan
+from nope.state_space import causal_convolution, chunked_scan
+from tests.state_space.recurrence import recurrent_scan
 
 
 class Inputs(NamedTuple):
@@ -169,25 +170,3 @@ def test_convolution_in_half_precision() -> None:
     want = causal_convolution(x.astype(jnp.float32), weight)
     assert got.dtype == jnp.bfloat16
     np.testing.assert_array_equal(got, want.astype(jnp.bfloat16))
-
-
-@pytest.mark.parametrize(
-    ('change', 'message'),
-    [
-        ({'chunk': 0}, 'chunk is 0; it must be at least 1'),
-        ({'b_BTKE': jnp.zeros((1, 4, 3, 16))}, r'b_BTKE has shape \(1, 4, 3, 16\)'),
-        ({'dt_BTN': jnp.zeros((1, 4, 1))}, r'dt_BTN has shape .*, expected \(1, 4, 4\)'),
-        ({'x_BTNH': jnp.zeros((1, 0, 4, 8))}, 'x_BTNH has shape .* with T >= 1'),
-        ({'state_BNHE': jnp.zeros((1, 4, 8, 8))}, r'state_BNHE .*, expected \(1, 4, 8, 16\)'),
-    ],
-    ids=lambda value: next(iter(value)) if isinstance(value, dict) else '',
-)
-def test_a_wrong_argument_is_named(change: dict, message: str) -> None:
-    arguments: dict[str, Any] = {**make_inputs(1, 4, 4, 2)._asdict(), **change}
-    with pytest.raises(ValueError, match=message):
-        chunked_scan(**arguments)
-
-
-def test_the_tokens_before_a_convolution_are_one_less_than_its_weights() -> None:
-    with pytest.raises(ValueError, match=r'before_BSC has shape \(1, 4, 2\), expected \(1, 3, 2\)'):
-        causal_convolution(jnp.zeros((1, 5, 2)), jnp.zeros((4, 2)), before_BSC=jnp.zeros((1, 4, 2)))

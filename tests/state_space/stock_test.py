@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nope.state_space import causal_convolution, chunked_scan, recurrent_scan
+from nope.state_space import causal_convolution, chunked_scan
+from tests.state_space.recurrence import recurrent_scan
 
 torch = pytest.importorskip('torch')
 stock = pytest.importorskip('transformers.models.nemotron_h.modeling_nemotron_h')

@@ -19,10 +19,10 @@ from nope.model.decoding import unstack
 from nope.model.mixers import MIXERS, Attention, Mamba2, from_section
 from nope.model.sequence import Sequence, of_tokens
 from nope.runtime.errors import FieldError
-from nope.state_space import recurrent_scan
 from nope.variables import fresh_variables
 from tests import tiny
 from tests.model.programs import T, loss_and_gradients, run
+from tests.state_space.recurrence import recurrent_scan
 
 MIXER = Mamba2(4, 6, 5, groups=2, taps=3, bias=True, least_step=0.02, most_step=0.5)
 HYBRID = tiny.model(
