@@ -21,7 +21,7 @@ only near the question.
 from ml_collections import ConfigDict
 from ml_collections.config_dict import placeholder
 
-from configs.shared import models, pieces, splits
+from configs.shared import base, models, pieces, splits
 
 STATE = 32
 MAMBA, WINDOW, GATES = 'mamba', 'window', 'gates'
@@ -31,6 +31,8 @@ def get_config(size: str = 'quick') -> ConfigDict:
     config = splits.experiment('state_spaces', size)
     config.seeds = (0, 1, 2)
     config.train.decayed = 'matrices'
+    if pieces.is_paper(config):  # a state space needs whole sequences: devices share heads
+        config.compute.later_mesh = base.mesh_sizes(base.AXES, (1, 8, None, 1))
     heads, width = config.model.heads, config.model.width
     mixer = {'kind': 'mamba2', 'heads': heads, 'head_dim': width // heads, 'state': STATE}
     local = {

@@ -17,7 +17,6 @@ import jax.numpy as jnp
 from jax.sharding import PartitionSpec
 
 from nope.attention import AttentionOutput, Bias, Mask, attention
-from nope.attention.dense import dense_attention
 from nope.attention.dropout import Dropout
 from nope.attention.reference import reference_attention
 from nope.attention.ring import ring_attention
@@ -57,10 +56,9 @@ def attend(
     Rows are filled up to a multiple of their devices. Each device has heads and the sequence whole
     where they do not divide. Queries that continue cached keys have a whole sequence.
     dropout: of the attention weights, with keys [B, N]. The definition alone has it, whatever
-    implementation was asked for; ValueError where the mesh splits the sequence.
+    implementation was asked for.
     """
     if dropout is not None:
-        check_whole('dropout of attention weights needs')
         _say_definition()
         return reference_attention(
             q_BTNH, k_BSKH, v_BSKH,
@@ -113,30 +111,12 @@ def attend(
     return jax.tree.map(lambda x: x[:B], result)
 
 
-def attend_dense(
-    q_BTNH: jax.Array, k_BSKH: jax.Array, v_BSKH: jax.Array, *, weights: str, **rules: Any
-) -> AttentionOutput:
-    """`nope.attention.dense.dense_attention` under the current mesh: array operations, which the
-    compiler divides by rows and heads. ValueError where the mesh splits the sequence."""
-    check_whole(f'weights={weights!r} need')
-    return dense_attention(q_BTNH, k_BSKH, v_BSKH, weights=weights, **rules)
-
-
 @functools.cache
 def _say_definition() -> None:
     log.info(
         "attention: implementation 'reference' in training, with T x S numbers for each head: no "
         'other drops attention weights'
     )
-
-
-def check_whole(what: str) -> None:
-    """ValueError for a mesh that splits sequences. `what` names who needs them whole."""
-    if sequence_sharded():
-        raise ValueError(
-            f'{what} whole sequences on each device; this mesh splits them into '
-            f'{parts_of(axes_of("sequence"))} parts (the axis context)'
-        )
 
 
 class _Split(NamedTuple):

@@ -210,6 +210,12 @@ def check_whole_sequences(
             f'{field}.context is {context}; accepted: 1 where model.weights is {model.weights!r}, '
             'which has no ring of devices'
         )
+    for i, kind in enumerate(model.kinds):
+        if context > 1 and kind.mixer is not None and not kind.attends:
+            raise ValueError(
+                f'{field}.context is {context}; accepted: 1 where model.pattern[{i}].mixer is '
+                f'{kind.mixer.name!r}, which needs whole sequences'
+            )
 
 
 def check_segments(

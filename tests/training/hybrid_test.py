@@ -5,13 +5,15 @@ from __future__ import annotations
 import dataclasses
 import pathlib
 
+import jax
 import numpy as np
 import pytest
 
+from nope import sharding
 from nope.model import LayerKind
 from nope.model.lam import LogLength
 from nope.model.mixers import Mamba2
-from nope.training.config import TrainConfig
+from nope.training.config import TrainConfig, check_mesh
 from nope.training.train import Interrupted, train
 from nope.variables import Variables, lam_of
 from tests import tiny
@@ -50,6 +52,13 @@ def test_a_resumed_run_is_bitwise_the_uninterrupted_one(
     before, after = (v['params']['layers']['0']['mamba2'] for v in (tiny.variables(HYBRID), whole))
     moved = {name: bool(np.any(np.asarray(after[name]) != before[name])) for name in before}
     assert set(moved.values()) == {config.optimizer.trains == 'params'}, moved
+
+
+def test_a_mesh_that_splits_sequences_is_refused_by_its_field() -> None:
+    mesh = sharding.make_mesh(sharding.MeshConfig(context=2), jax.devices()[:2])
+    message = r"^compute\.mesh\.context is 2; .* model\.pattern\[0\]\.mixer is 'mamba2'"
+    with pytest.raises(ValueError, match=message):
+        check_mesh(HYBRID, PRETRAIN, COMPUTE, mesh)
 
 
 def test_a_search_moves_lambda_of_layers_with_attention(tmp_path: pathlib.Path) -> None:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from nope.attention.dense import dense_attention
 from nope.attention.dropout import Dropout
 from nope.model import context, lam
 from nope.model.attention.by_head import Attended, Way, attend_by_kind
@@ -95,8 +96,9 @@ def _weighted(config: ModelConfig, asked: AskedStats) -> Attend:
             f'span is {asked.span}; the shape of attention is that of softmax weights, and the '
             f'model has weights={config.weights!r}'
         )
+    # Array operations, which the compiler divides by rows and heads.
     return functools.partial(
-        context.attend_dense, entropy=entropy, max_logit=max_logit, weights=config.weights
+        dense_attention, entropy=entropy, max_logit=max_logit, weights=config.weights
     )
 
 

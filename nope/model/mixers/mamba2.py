@@ -19,7 +19,6 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from nope.model import context
 from nope.model.parameters import project
 from nope.runtime.errors import FieldError
 from nope.state_space import CHUNK, causal_convolution, chunked_scan
@@ -119,7 +118,6 @@ class Mamba2:
         segments_BT: int32 documents. state: of earlier tokens, which then are of the same document,
         and segment 0 is padding; None before the first.
         """
-        context.check_whole('state-space layers need')
         B, T, D = x_BTD.shape
         real_BT = None
         if state is not None and segments_BT is not None:

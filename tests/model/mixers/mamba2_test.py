@@ -161,12 +161,6 @@ def test_heads_are_divided_over_devices() -> None:
     np.testing.assert_allclose(found.hidden, expected.hidden, atol=2e-4)
 
 
-def test_a_split_sequence_is_refused() -> None:
-    mesh = sharding.make_mesh(sharding.MeshConfig(context=2), jax.devices()[:2])
-    with sharding.use(mesh), pytest.raises(ValueError, match='state-space layers need whole'):
-        jax.eval_shape(functools.partial(apply, HYBRID), tiny.variables(HYBRID), TOKENS)
-
-
 def test_every_mixer_is_made_from_a_section() -> None:
     assert from_section({'kind': 'attention'}, 'mixer') == Attention()
     section = {'kind': 'mamba2', 'heads': 4, 'head_dim': 6, 'state': 5, 'least_step': 0}
