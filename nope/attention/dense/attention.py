@@ -18,27 +18,20 @@ from nope.attention.structure import AttentionOutput, Mask
 
 
 class _Weights(NamedTuple):
-    """Rule of the weights; whether a query sees its own key; whether it needs a causal order."""
+    """Rule of the weights; whether a query sees its own key."""
 
     rule: Rule
     own_key: bool
-    causal: bool
 
 
 # Of a block, whose weights stay in the cache of a core. Each block is a part of the program.
 QUERIES, BLOCKS = 128, 16
 
 WEIGHTS: Mapping[str, _Weights] = {
-    'entmax': _Weights(entmax, own_key=True, causal=False),
+    'entmax': _Weights(entmax, own_key=True),
     # Tan et al. leave the current token out of its own row.
-    'stick_breaking': _Weights(stick_breaking, own_key=False, causal=True),
+    'stick_breaking': _Weights(stick_breaking, own_key=False),
 }
-
-
-def check_order(weights: str, mask: Mask) -> None:
-    """ValueError for weights, by a name of `WEIGHTS`, that the mask gives no order."""
-    if WEIGHTS[weights].causal and not mask.causal:
-        raise ValueError(f'weights={weights!r} needs mask.causal=True: later keys come first')
 
 
 def dense_attention(
@@ -65,14 +58,9 @@ def dense_attention(
     Differentiable in q, k, v, the bias's parameters and the key bias. `dropout` is of the weights,
     with keys [B, N] (`nope.attention.dropout`).
 
-    ValueError for arguments that do not fit together, an unknown rule, and stick-breaking weights
-    without a causal mask.
+    ValueError for arguments that do not fit together.
     """
     check(q_BTNH, k_BSKH, v_BSKH, mask, bias, key_bias_BNS)
-    if weights not in WEIGHTS:
-        accepted = ', '.join(map(repr, WEIGHTS))
-        raise ValueError(f'weights={weights!r} is unknown; accepted: {accepted}')
-    check_order(weights, mask)
     kind = WEIGHTS[weights]
     T, S = q_BTNH.shape[1], k_BSKH.shape[1]
 
