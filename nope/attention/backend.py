@@ -19,9 +19,9 @@ class Call:
     """Static description of an attention call and its target device, without arrays.
 
     platform: 'cpu', 'gpu' or 'tpu'. device_kind: as JAX names it, for example 'NVIDIA H200'.
-    queries, keys: T and S. offset: 'none', 'static' or 'traced'. bias: name of its class, or None.
-    key_bias: whether there is one. lse: whether the log-sum-exp is read. max_logit: whether the
-    largest logits are.
+    queries, keys: T and S. offset: whether the mask has one; 0 for T = S counts as none. bias: name
+    of its class, or None. key_bias: whether there is one. lse: whether the log-sum-exp is read.
+    max_logit: whether the largest logits are.
     """
 
     platform: str
@@ -36,7 +36,7 @@ class Call:
     causal: bool
     window: int | None
     segmented: bool
-    offset: str
+    offset: bool
     bias: str | None
     entropy: bool
     key_bias: bool = False
@@ -98,9 +98,9 @@ def describe(
     """`Call` of these arguments on the device of the current mesh, or else JAX's default one."""
     B, T, N, H = q_BTNH.shape
     S, K = k_BSKH.shape[1:3]
-    offset = 'none' if mask.offset is None else 'traced'
+    offset = mask.offset is not None
     if isinstance(mask.offset, int):
-        offset = 'static' if mask.offset or T != S else 'none'
+        offset = mask.offset != 0 or T != S
     platform, kind = target_device()
     return Call(
         platform, kind, B, T, S, N, K, H, q_BTNH.dtype.name, mask.causal, mask.window,

@@ -152,9 +152,9 @@ def _segments(case: Trial, rng: np.random.Generator) -> Mask:
     return Mask(case.causal, jnp.asarray(q_ids_BT), jnp.asarray(kv_ids_BS))
 
 
-def _documents(rng: np.random.Generator, batch: int, length: int, documents: int = 4) -> np.ndarray:
-    """Ids 1, 2, ... of `documents` stretches of random lengths, int32 [batch, length]."""
-    ends = [np.sort(rng.integers(1, length, documents - 1)) for _ in range(batch)]
+def _documents(rng: np.random.Generator, batch: int, length: int) -> np.ndarray:
+    """Ids 1 to 4 of four stretches of random lengths, int32 [batch, length]."""
+    ends = [np.sort(rng.integers(1, length, 3)) for _ in range(batch)]
     ids = [np.searchsorted(row, np.arange(length), side='right') for row in ends]
     return 1 + np.asarray(ids, np.int32)
 

@@ -22,11 +22,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from nope.attention.backend import Backend, Call, describe
+from nope.attention.backend import Backend, Call
 from nope.attention.bias import Bias
 from nope.attention.chunked import chunked_attention
 from nope.attention.structure import AttentionOutput, Mask
 from nope.runtime import hardware
+from nope.runtime.platform import target_device
 
 _SPLASH_BLOCK = 512
 _SPLASH_UNIT = 128
@@ -48,8 +49,7 @@ def library_attention(
     max_logit: bool = False,
 ) -> AttentionOutput:
     """softmax(q k^T) v with its lse and entropy; see `nope.attention.api.attention`."""
-    platform = describe(q_BTNH, k_BSKH, mask, bias, entropy).platform
-    attend = functools.partial(_BY_PLATFORM[platform], mask=mask)
+    attend = functools.partial(_BY_PLATFORM[target_device()[0]], mask=mask)
     second = chunked_attention(
         q_BTNH, k_BSKH, v_BSKH, mask=mask, bias=None, entropy=False, max_logit=max_logit
     )
@@ -131,7 +131,7 @@ def _unsupported(call: Call) -> str | None:
         return 'key_bias_BNS would have to be a dense array'
     if call.segmented:
         return 'segment ids would have to be a dense mask'
-    if call.offset != 'none':
+    if call.offset:
         return 'its queries begin at position 0'
     if call.window is not None and not call.causal:
         return 'its windows are causal'

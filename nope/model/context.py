@@ -25,16 +25,6 @@ from nope.runtime.mesh_axes import axes_of, parts_of
 log = logging.getLogger(__name__)
 
 
-@dataclasses.dataclass(frozen=True)
-class AttentionOptions:
-    """Outputs and implementation of an attention call, as `nope.attention.attention` takes them."""
-
-    entropy: bool
-    max_logit: bool = False
-    lse: bool = True
-    implementation: str | None = None
-
-
 def sequence_sharded() -> bool:
     """True where the current mesh and rules split the sequence."""
     return parts_of(axes_of('sequence')) > 1
@@ -47,8 +37,11 @@ def attend(
     *,
     mask: Mask,
     bias: Bias | None,
-    options: AttentionOptions,
     key_bias_BNS: jax.Array | None = None,
+    entropy: bool,
+    max_logit: bool = False,
+    lse: bool = True,
+    implementation: str | None = None,
     dropout: Dropout | None = None,
 ) -> AttentionOutput:
     """`nope.attention.attention` under the current mesh and its logical rules.
@@ -63,12 +56,13 @@ def attend(
         return reference_attention(
             q_BTNH, k_BSKH, v_BSKH,
             mask=mask, bias=bias, key_bias_BNS=key_bias_BNS,
-            entropy=options.entropy, max_logit=options.max_logit, dropout=dropout,
+            entropy=entropy, max_logit=max_logit, dropout=dropout,
         )  # fmt: skip
     if math.prod(jax.sharding.get_abstract_mesh().shape.values()) == 1:
         return attention(
             q_BTNH, k_BSKH, v_BSKH,
-            mask=mask, bias=bias, key_bias_BNS=key_bias_BNS, **vars(options),
+            mask=mask, bias=bias, key_bias_BNS=key_bias_BNS,
+            entropy=entropy, max_logit=max_logit, lse=lse, implementation=implementation,
         )  # fmt: skip
 
     split = _split(q_BTNH.shape, k_BSKH.shape, cached=mask.offset is not None)
@@ -79,21 +73,22 @@ def attend(
         segmented = dataclasses.replace(
             mask, q_segments_BT=ids[0], kv_segments_BS=ids[1], offset=offset
         )
-        function, how = attention, vars(options)
+        function: Any = functools.partial(attention, lse=lse)
         if split.sequence is not None:  # the ring needs every lse
             function = functools.partial(ring_attention, axis=split.sequence)
-            how = {name: option for name, option in how.items() if name != 'lse'}
         return function(
-            q_BTNH, k_BSKH, v_BSKH, mask=segmented, bias=bias, key_bias_BNS=key_bias_BNS, **how
-        )
+            q_BTNH, k_BSKH, v_BSKH,
+            mask=segmented, bias=bias, key_bias_BNS=key_bias_BNS,
+            entropy=entropy, max_logit=max_logit, implementation=implementation,
+        )  # fmt: skip
 
     by_token = PartitionSpec(split.batch, split.sequence)
     by_head = PartitionSpec(split.batch, split.sequence, split.heads)
     # Heads are the last axis of whatever a bias holds.
     of_bias = jax.tree.map(lambda x: PartitionSpec(*(None,) * (jnp.ndim(x) - 1), split.heads), bias)
     by_row = PartitionSpec(split.batch, split.heads, split.sequence)
-    largest = by_row if options.max_logit else None
-    outputs: Any = by_head, by_row, by_row if options.entropy else None, largest
+    largest = by_row if max_logit else None
+    outputs: Any = by_head, by_row, by_row if entropy else None, largest
     function = jax.shard_map(
         local,
         in_specs=(by_head, by_head, by_head, by_row, by_token, PartitionSpec(), of_bias),

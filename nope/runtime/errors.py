@@ -9,6 +9,7 @@ from typing import Any
 # Why a model computes NaN or infinity, for messages.
 OVERFLOWS = 'the weights, a multiplier or the dtype of the computation overflows'
 _MOST_SHOWN = 8
+_LONGEST = 300  # characters of a line
 _LEFT_OUT = ' ... '
 
 
@@ -51,15 +52,15 @@ def one_of(accepted: Any) -> str:
     return f'accepted: {", ".join(map(str, accepted))}'
 
 
-def brief(error: BaseException, most: int = 300) -> str:
-    """First line of a library's error; of its first cause, where its own text goes on. A line of
-    more than `most` characters loses its middle: paths are long, and the system's word is last."""
+def brief(error: BaseException) -> str:
+    """First line of a library's error; of its first cause, where its own text goes on. A long line
+    loses its middle: paths are long, and the system's word is last."""
     whole = str(error).strip()
     root = error
     while (cause := root.__cause__ or root.__context__) is not None:
         root = cause
     line = str(root if '\n' in whole else error).strip().partition('\n')[0]
-    if len(line) > most:
-        half = (most - len(_LEFT_OUT)) // 2
+    if len(line) > _LONGEST:
+        half = (_LONGEST - len(_LEFT_OUT)) // 2
         line = f'{line[:half]}{_LEFT_OUT}{line[-half:]}'
     return line or type(error).__name__

@@ -14,11 +14,11 @@ from nope.attention.backend import Call
 from nope.attention.pallas_gpu import memory
 
 PLAIN = Call(
-    'gpu', 'NVIDIA H200', 8, 2048, 2048, 32, 4, 64, 'bfloat16', True, None, False, 'none', None,
+    'gpu', 'NVIDIA H200', 8, 2048, 2048, 32, 4, 64, 'bfloat16', True, None, False, False, None,
     False, lse=False,
 )  # fmt: skip
 ENTROPY = {'entropy': True, 'lse': True}
-DECODE = {'queries': 1, 'keys': 16384, 'offset': 'traced'}
+DECODE = {'queries': 1, 'keys': 16384, 'offset': True}
 KINDS: dict[str, dict] = {
     'h100': {'device_kind': 'NVIDIA H100 80GB HBM3'},
     'h200': {'device_kind': 'NVIDIA H200'},

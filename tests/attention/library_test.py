@@ -24,7 +24,7 @@ from tests.attention.contract import (
 )
 
 PLAIN = Call(
-    'gpu', 'NVIDIA H200', 2, 256, 256, 8, 2, 64, 'bfloat16', True, None, False, 'none', None, False
+    'gpu', 'NVIDIA H200', 2, 256, 256, 8, 2, 64, 'bfloat16', True, None, False, False, None, False
 )
 
 
@@ -81,7 +81,7 @@ def test_a_log_sum_exp_that_nobody_uses_is_not_computed() -> None:
     ({'platform': 'tpu', 'dtype': 'float32'}, None),
     ({'bias': 'AlibiBias'}, 'dense array'),
     ({'segmented': True}, 'dense mask'),
-    ({'offset': 'traced'}, 'position 0'),
+    ({'offset': True}, 'position 0'),
     ({'window': 8, 'causal': False}, 'windows are causal'),
     ({'entropy': True}, 'float32 products'),
     ({'dtype': 'float32'}, 'float32 attention'),

@@ -25,21 +25,7 @@ from tests.interpreted import MOSAIC_GPU
 
 KERNEL = MOSAIC_GPU.attend
 CALL = Call(
-    'gpu',
-    'NVIDIA H200',
-    8,
-    2048,
-    2048,
-    32,
-    4,
-    64,
-    'bfloat16',
-    True,
-    None,
-    False,
-    'none',
-    None,
-    True,
+    'gpu', 'NVIDIA H200', 8, 2048, 2048, 32, 4, 64, 'bfloat16', True, None, False, False, None, True
 )
 interpreted = pytest.mark.usefixtures('interpreter')
 

@@ -81,7 +81,7 @@ def test_decoding(case: Trial) -> None:
 
 def call(**changes) -> Call:
     usual = Call(
-        'gpu', 'NVIDIA H100 80GB HBM3', 2, 64, 64, 8, 4, 64, 'bfloat16', True, None, False, 'none',
+        'gpu', 'NVIDIA H100 80GB HBM3', 2, 64, 64, 8, 4, 64, 'bfloat16', True, None, False, False,
         None, True,
     )  # fmt: skip
     return Call(**{**vars(usual), **changes})

@@ -122,14 +122,14 @@ def test_parts_divide_a_block_and_fill_registers(rows: int, largest: int, part: 
         ({'queries': 2**20, 'keys': 2**20}, 'does not fit into scalar memory'),
         ({'queries': 2**20, 'keys': 2**20, 'window': 4096}, None),
         ({'queries': 2**18, 'keys': 2**18, 'dtype': 'float32'}, 'do not fit into vector memory'),
-        ({'queries': 1, 'keys': 2**20, 'offset': 'traced'}, None),
+        ({'queries': 1, 'keys': 2**20, 'offset': True}, None),
         ({'head_dim': 512}, 'the head dim is 512'),
         ({'platform': 'gpu'}, 'the device is a gpu'),
     ],
 )
 def test_says_what_it_cannot_do(changes: dict, reason: str | None) -> None:
     usual = Call(
-        'tpu', 'TPU v5 lite', 1, 2048, 2048, 32, 4, 64, 'bfloat16', True, None, False, 'none', None,
+        'tpu', 'TPU v5 lite', 1, 2048, 2048, 32, 4, 64, 'bfloat16', True, None, False, False, None,
         True,
     )  # fmt: skip
     found = BACKEND.unsupported(dataclasses.replace(usual, **changes))

@@ -130,13 +130,9 @@ def test_a_key_bias_is_split_with_its_keys_and_heads(shape: tuple[int, ...]) -> 
     """Values and gradients, its own among them; six rows are filled up to eight."""
     inputs = make_inputs(Trial('', 6, 32, 32, 4, 2, 8, segments='packed', key_bias=True))
 
-    options = context.AttentionOptions(entropy=True)
-
     def pulled(arrays: tuple[jax.Array, ...], mask: Mask) -> tuple[jax.Array, Any]:
         q, k, v, key_bias = arrays
-        found = context.attend(
-            q, k, v, mask=mask, bias=None, key_bias_BNS=key_bias, options=options
-        )
+        found = context.attend(q, k, v, mask=mask, bias=None, key_bias_BNS=key_bias, entropy=True)
         loss = jnp.sum(found.out * inputs.d_out_BTNH) + jnp.sum(found.lse * inputs.d_lse_BNT)
         return loss + jnp.sum(found.entropy * inputs.d_entropy_BNT), found
 

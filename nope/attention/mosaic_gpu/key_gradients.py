@@ -180,7 +180,7 @@ def _compute(shape: HopperShape, refs: HopperRefs, tile: Tile, run: Run) -> None
 
         line_S = None
         if refs.key_bias is not None:
-            line_S = load_global(refs.key_bias.at[here()], BY_ROW)
+            line_S = load_global(refs.key_bias.at[here()])
         slope = None if refs.slopes is None else refs.slopes[run.first_head + member]
         summed = [x for x in (refs.d_key_bias, refs.d_slopes) if x is not None]
         # Padded queries add nothing, whatever they see; see `stack_rows`.

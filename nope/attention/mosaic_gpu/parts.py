@@ -345,7 +345,7 @@ def slope_of(refs: HopperRefs, head: jax.Array) -> jax.Array | None:
 
 def ids_of(ids: Any, tile: Tile) -> jax.Array | None:
     """Segment ids of a warpgroup's rows of the tile; None where the call has none."""
-    return None if ids is None else load_global(ids.at[tile.batch, tile.rows(tile.wg)], BY_ROW)
+    return None if ids is None else load_global(ids.at[tile.batch, tile.rows(tile.wg)])
 
 
 def load_slot(shape: HopperShape, smem: Any, slot: jax.Array) -> jax.Array | None:
@@ -361,9 +361,9 @@ def store(x: jax.Array, smem: Any, gmem: Any) -> None:
     plgpu.wait_smem_to_gmem(0)
 
 
-def load_global(ref: Any, layout: Any) -> jax.Array:
-    """All of a reference to global memory."""
-    return _load(ref, layout=layout, optimized=False)
+def load_global(ref: Any) -> jax.Array:
+    """All of a reference to global memory, a number a row."""
+    return _load(ref, layout=BY_ROW, optimized=False)
 
 
 def _load(ref: Any, **how: Any) -> jax.Array:

@@ -14,7 +14,6 @@ from nope.attention.blocks import sweep
 from nope.attention.mosaic_gpu.arrays import Arrays
 from nope.attention.mosaic_gpu.backward import apart_for_registers, two_products
 from nope.attention.mosaic_gpu.parts import (
-    BY_ROW,
     COMPUTE,
     COMPUTE_REGISTERS,
     MEMORY,
@@ -108,8 +107,7 @@ def _compute(shape: HopperShape, refs: HopperRefs, tile: Tile) -> None:
     plgpu.set_max_registers(COMPUTE_REGISTERS, action='increase')
     size, apart = (ROWS, block), apart_for_registers(shape, refs)
     by_query = [
-        load_global(refs.rows.at[batch, head, r, tile.rows(wg)], BY_ROW)
-        for r in range(refs.rows.shape[2])
+        load_global(refs.rows.at[batch, head, r, tile.rows(wg)]) for r in range(refs.rows.shape[2])
     ]
     slope, q_ids_T = slope_of(refs, head), ids_of(refs.q_ids, tile)
     plgpu.barrier_wait(refs.q_ready.at[wg])

@@ -164,7 +164,7 @@ def _unsupported(call: Call) -> str | None:
     if call.head_dim > _MOST_HEAD_DIM:
         return f'the head dim is {call.head_dim}, its blocks fit up to {_MOST_HEAD_DIM}'
     T, S = call.queries, call.keys
-    aligned = call.offset == 'none' and T == S
+    aligned = not call.offset and T == S
     plain = call.dtype == 'bfloat16' and call.bias is None
     plan = _square(T, S, call.head_dim, call.causal, call.window, aligned, plain)
     side = plan.k_block

@@ -16,7 +16,6 @@ from nope.model.attention.sinks import add_sinks
 from nope.model.attention.temperature import entropy_temperature
 from nope.model.cache import LayerCache
 from nope.model.config import ModelConfig
-from nope.model.context import AttentionOptions
 from nope.model.kinds import LayerKind
 from nope.model.sequence import Sequence
 from nope.model.shape import AskedStats, Attend, LayerStats
@@ -89,8 +88,13 @@ def _weighted(config: ModelConfig, asked: AskedStats) -> Attend:
     entropy, max_logit = asked.entropy, asked.max_logit
     if config.weights == 'softmax':
         lse = config.sinks or asked.span is not None
-        options = AttentionOptions(entropy, max_logit, lse, config.attention)
-        return functools.partial(context.attend, options=options)
+        return functools.partial(
+            context.attend,
+            entropy=entropy,
+            max_logit=max_logit,
+            lse=lse,
+            implementation=config.attention,
+        )
     if asked.span is not None:
         raise ValueError(
             f'span is {asked.span}; the shape of attention is that of softmax weights, and the '
