@@ -21,8 +21,8 @@ class Trial:
 
     segments: 'none'; 'packed', a few documents a row, the same for queries and keys; 'empty',
         ids of which some queries find no key (and all queries of the first row find none).
-    window, offset: as in `Mask`. bias: 'none', 'alibi', 'buckets',
-        'buckets_two_sided' or 'scale_invariant', which multiplies too.
+    window, offset: as in `Mask`. bias: 'none', 'alibi', 'buckets' or 'scale_invariant', which
+        multiplies too.
     key_bias: whether there is one, of order one.
     """
 
@@ -136,7 +136,7 @@ def _make_bias(case: Trial) -> Bias | None:
     if case.bias == 'scale_invariant':
         return ScaleInvariantBias(jnp.asarray(2 * rng.random(case.heads, np.float32)))
     table = jnp.asarray(rng.standard_normal((32, case.heads), np.float32))
-    return Buckets(table, max_distance=128, bidirectional=case.bias == 'buckets_two_sided')
+    return Buckets(table, max_distance=128)
 
 
 def _segments(case: Trial, rng: np.random.Generator) -> Mask:

@@ -83,7 +83,6 @@ REFUSALS: list[tuple[str, tuple, dict]] = [
     ('bias.max_distance is 16', shapes(), {'bias': Buckets(jnp.ones((32, 4)), 16)}),
     ('mask is ndarray; accepted: a Mask, as', shapes(), {'mask': np.ones((4, 4), bool)}),
     ('bias is ndarray; accepted: a nope.attention.bias.Bias', shapes(), {'bias': np.ones(4)}),
-    ('4 where bidirectional', shapes(), {'bias': Buckets(jnp.ones((3, 4)), bidirectional=True)}),
     *(
         (
             r'key_bias_BNS has shape \(.*\), expected \(2, 4, 8\): batch, query heads, keys',

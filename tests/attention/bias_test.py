@@ -61,13 +61,12 @@ def test_its_transpose_sums_over_diagonals(queries: int, keys: int) -> None:
 @pytest.mark.usefixtures('copied_for')
 @pytest.mark.parametrize('offset', [None, 0, 5])
 @pytest.mark.parametrize(('queries', 'keys'), SIZES)
-@pytest.mark.parametrize('kind', ['alibi', 'buckets', 'two_sided', 'kerple', 'sandwich', 'scaled'])
+@pytest.mark.parametrize('kind', ['alibi', 'buckets', 'kerple', 'sandwich', 'scaled'])
 def test_line_and_dense_array_agree(kind: str, queries: int, keys: int, offset: int | None) -> None:
     rng = np.random.default_rng(0)
     kinds: dict[str, Bias] = {
         'alibi': AlibiBias(jnp.asarray(rng.random(2))),
         'buckets': Buckets(jnp.asarray(rng.random((8, 2))), max_distance=10),
-        'two_sided': Buckets(jnp.asarray(rng.random((8, 2))), 10, bidirectional=True),
         'kerple': KerpleBias(*jnp.asarray(rng.random((2, 2)))),
         'sandwich': SandwichBias(jnp.asarray(rng.random(2)), dims=6),
         'scaled': ScaleInvariantBias(jnp.asarray(rng.random(2))),
@@ -113,12 +112,3 @@ def test_buckets_are_those_of_t5() -> None:
     bias = Buckets(jnp.zeros((32, 1)))
     np.testing.assert_array_equal(bias.bucket(jnp.arange(len(wanted))), wanted)
     np.testing.assert_array_equal(bias.bucket(jnp.asarray([-5, -1, 0, 10**6])), [0, 0, 0, 31])
-
-
-def test_two_sided_buckets_mirror_each_other() -> None:
-    bias = Buckets(jnp.zeros((32, 1)), bidirectional=True)
-    distance = jnp.arange(1, 300)
-    before, after = bias.bucket(distance), bias.bucket(-distance)
-    np.testing.assert_array_equal(after, before + 16)
-    one_sided = Buckets(jnp.zeros((16, 1))).bucket(distance)
-    np.testing.assert_array_equal(before, one_sided)

@@ -50,7 +50,7 @@ def cases(draw) -> Trial:
         draw(st.sampled_from(['float32', 'float32', 'bfloat16', 'float16'])),
         draw(st.none() | st.integers(1, 200)),
         offset,
-        'buckets_two_sided' if bias == 'buckets' and not causal else bias,
+        bias,
     )
 
 

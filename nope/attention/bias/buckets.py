@@ -13,9 +13,7 @@ from nope.attention.bias.base import Bias, precise
 
 
 @functools.partial(
-    jax.tree_util.register_dataclass,
-    data_fields=('table_PN',),
-    meta_fields=('max_distance', 'bidirectional'),
+    jax.tree_util.register_dataclass, data_fields=('table_PN',), meta_fields=('max_distance',)
 )
 @dataclasses.dataclass(frozen=True)
 class Buckets(Bias):
@@ -23,14 +21,12 @@ class Buckets(Bias):
     arXiv:1910.10683).
 
     table_PN: float, [P, N], P buckets. Distances below half of the buckets have one each, those
-        above share the other half logarithmically, up to `max_distance` and all beyond it.
-    bidirectional: keys after the query have half of the buckets for themselves; else they count
-        as distance 0.
+        above share the other half logarithmically, up to `max_distance` and all beyond it. Keys
+        after the query count as distance 0.
     """
 
     table_PN: jax.Array
     max_distance: int = 128
-    bidirectional: bool = False
 
     @property
     def heads(self) -> int:
@@ -40,12 +36,12 @@ class Buckets(Bias):
         """Raises ValueError for a table without enough buckets."""
         if jnp.ndim(self.table_PN) != 2:
             raise ValueError(f'bias.table_PN has shape {jnp.shape(self.table_PN)}, expected [P, N]')
-        exact = self._one_side() // 2
+        exact = jnp.shape(self.table_PN)[0] // 2
         if exact < 1 or self.max_distance <= exact:
             raise ValueError(
                 f'bias.table_PN has {jnp.shape(self.table_PN)[0]} buckets and bias.max_distance is '
-                f'{self.max_distance}; accepted: 2 buckets or more (4 where bidirectional), and a '
-                'distance above half of those of one side'
+                f'{self.max_distance}; accepted: 2 buckets or more, and a distance above half of '
+                'them'
             )
 
     def by_distance(self, distance_D: jax.Array) -> jax.Array:
@@ -55,21 +51,14 @@ class Buckets(Bias):
     def bucket(self, distance_D: jax.Array) -> jax.Array:
         """int32 bucket of each distance: n below e, else min(P - 1, e + floor(ln(n / e) /
         ln(max_distance / e) (P - e))) with n the distance and e = P / 2."""
-        size = self._one_side()
+        size = jnp.shape(self.table_PN)[0]
         exact = size // 2
-        first: jax.Array | int = 0
-        if self.bidirectional:
-            first = jnp.where(distance_D < 0, size, 0)
-            distance_D = jnp.abs(distance_D)
         distance_D = jnp.maximum(distance_D, 0)
         # A distance is a bucket's if it reaches the smallest one of it: exact in integers, where
         # a float32 logarithm may fall short of a whole number.
         edges = [self._smallest(bucket, exact, size) for bucket in range(1, size)]
         passed_D = jnp.sum(distance_D[:, None] >= jnp.asarray(edges), axis=1)
-        return jnp.asarray(first + passed_D, jnp.int32)
-
-    def _one_side(self) -> int:
-        return jnp.shape(self.table_PN)[0] // (2 if self.bidirectional else 1)
+        return jnp.asarray(passed_D, jnp.int32)
 
     def _smallest(self, bucket: int, exact: int, size: int) -> int:
         """The smallest distance that belongs to the bucket or to one after it."""
