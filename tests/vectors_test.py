@@ -13,7 +13,6 @@ USED_BY = {
     'pi': 'positions/scaling/linear_test.py',
     'ntk_static': 'positions/scaling/ntk_test.py',
     'ntk_dynamic': 'positions/scaling/ntk_test.py',
-    'ntk_by_parts_paper_gamma': 'positions/scaling/by_parts_test.py',
     'yarn': 'positions/scaling/yarn_test.py',
     'yarn_truncate_false_s4': 'positions/scaling/yarn_test.py',
     'llama3_f4_lf1_hf4_old2048_base1e4_d64': 'positions/scaling/llama3_test.py',

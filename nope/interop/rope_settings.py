@@ -106,8 +106,6 @@ def unwritable(rope: RoPE, head_dim: int, *, partial: bool = False) -> str | Non
         return f'stock models have no scaling like {type(scaling).__name__}'
     if rope.share < 1 and not isinstance(scaling, Unscaled | NTK | Linear):
         return f'stock models have no {type(scaling).__name__} of {rope.share:g} of the pairs'
-    if isinstance(scaling, ByParts) and scaling.ramp != 'dimensions':
-        return f'stock models have no ramp by {scaling.ramp}'
     if rope.share < 1 and dims != head_dim:
         return f'stock models have no p-RoPE of {dims} of {head_dim} dimensions'
     base = scaling.scaled_base(rope.base, dims)
@@ -171,7 +169,7 @@ def _read_yarn(fields: Fields, longest: int, original: int) -> Scaling:
     truncate = fields.flag('truncate', True)
     if fields.has('attn_factor'):
         log.warning('config.json: attn_factor of YaRN is read over, as by transformers')
-    by_parts = ByParts(factor, original, slow, fast, 'dimensions', truncate)
+    by_parts = ByParts(factor, original, slow, fast, truncate)
     multiplier = fields.optional_number('attention_factor')
     over, under = (fields.number(key, 0.0, zero=True) for key in ('mscale', 'mscale_all_dim'))
     if multiplier is None and over and under:  # which count only together and above 0

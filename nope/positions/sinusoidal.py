@@ -9,27 +9,19 @@ import jax.numpy as jnp
 import numpy as np
 
 from nope.positions.base import Position
-from nope.runtime.errors import FieldError, one_of
-
-LAYOUTS = ('halves', 'interleaved')
+from nope.runtime.errors import FieldError
 
 
 @dataclasses.dataclass(frozen=True)
 class Sinusoidal(Position):
-    """sin(t w_i) and cos(t w_i), w_i = base ** (-2i / D), t from 0.
-
-    layout: 'halves', all sines and then all cosines (arXiv 2305.19466), or 'interleaved', sine
-    and cosine of each frequency next to each other, as first published.
-    """
+    """sin(t w_i) and cos(t w_i), w_i = base ** (-2i / D), t from 0: all sines and then all cosines,
+    as in arXiv 2305.19466."""
 
     base: float = 10_000.0
-    layout: str = 'halves'
 
     two_sided = True
 
     def __post_init__(self) -> None:
-        if self.layout not in LAYOUTS:
-            raise FieldError('layout', self.layout, one_of(LAYOUTS))
         if not 0 < self.base < float('inf'):
             raise FieldError('base', self.base, 'it must be finite and above 0')
 
@@ -41,10 +33,7 @@ class Sinusoidal(Position):
         """[B, T, D] float32; an odd last dimension has no cosine."""
         inverse = np.float32(self.base ** (-np.arange(0, width, 2) / width))
         angles = positions_BT[..., None].astype(jnp.float32) * inverse
-        pair = jnp.sin(angles), jnp.cos(angles)
-        if self.layout == 'halves':
-            return jnp.concatenate(pair, axis=-1)[..., :width]
-        return jnp.stack(pair, axis=-1).reshape(*angles.shape[:-1], -1)[..., :width]
+        return jnp.concatenate([jnp.sin(angles), jnp.cos(angles)], axis=-1)[..., :width]
 
     def embed(
         self, x_BTD: jax.Array, positions_BT: jax.Array, table: jax.Array | None

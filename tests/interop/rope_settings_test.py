@@ -171,8 +171,6 @@ class Other(Scaling):
         (RoPE(dims=8), '8 of 16'),
         (RoPE(scaling=Yarn(4.0, 2048), share=0.5), 'Yarn of 0.5 of the pairs'),
         (RoPE(scaling=Other()), 'no scaling like Other'),
-        (RoPE(scaling=ByParts(4.0, 2048, ramp='turns')), 'turns'),
-        (RoPE(scaling=Yarn(4.0, 2048, ramp='turns')), 'turns'),
         (RoPE(base=1.0), 'base'),
         (RoPE(base=1e300), 'base'),
         (RoPE(base=1e300, scaling=NTK(1e300)), 'base'),

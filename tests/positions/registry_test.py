@@ -103,8 +103,7 @@ def test_the_tests_have_one_of_every_kind() -> None:
             {'kind': 'scale_invariant', 'tau': 2, 'share': 0, 'base': 500},
             ScaleInvariant(2.0, 0.0, 500.0),
         ),
-        ({'kind': 'sinusoidal'}, Sinusoidal(10_000.0, 'halves')),
-        ({'kind': 'sinusoidal', 'layout': 'interleaved'}, Sinusoidal(layout='interleaved')),
+        ({'kind': 'sinusoidal'}, Sinusoidal(10_000.0)),
         ({'kind': 'learned'}, Learned(2048)),
         ({'kind': 'learned', 'size': 7}, Learned(7)),
         ({'kind': 'forget'}, ForgetGate(0.0)),
@@ -128,8 +127,7 @@ def test_encodings(section: dict[str, Any], expected: Position) -> None:
         ({'kind': 'ntk', 'factor': 4.0}, NTK(4.0)),
         ({'kind': 'dynamic_ntk', 'factor': 2.0}, DynamicNTK(2.0, 512)),
         ({'kind': 'dynamic_ntk', 'factor': 2.0, 'train_length': 64}, DynamicNTK(2.0, 64)),
-        ({'kind': 'by_parts', 'factor': 2.0}, ByParts(2.0, 512, 1.0, 32.0, 'dimensions', True)),
-        ({'kind': 'by_parts', 'factor': 2.0, 'ramp': 'turns'}, ByParts(2.0, 512, ramp='turns')),
+        ({'kind': 'by_parts', 'factor': 2.0}, ByParts(2.0, 512, 1.0, 32.0, True)),
         ({'kind': 'yarn', 'factor': 4.0}, Yarn(4.0, 512)),
         ({'kind': 'yarn', 'factor': 4.0, 'multiplier': None}, Yarn(4.0, 512)),
         ({'kind': 'yarn', 'factor': 4.0, 'multiplier': 2}, Yarn(4.0, 512, multiplier=2.0)),
@@ -180,14 +178,12 @@ def test_the_section_is_left_as_it_was() -> None:
         ({'kind': 'alibi', 'max_exponent': '8'}, r"max_exponent is '8'; accepted is float"),
         ({'kind': 'alibi', 'max_exponent': True}, r'max_exponent is True; accepted is float'),
         ({'kind': 'alibi', 'max_exponent': None}, r'max_exponent is None; accepted is float'),
-        ({'kind': 'sinusoidal', 'layout': 1}, r'position\.layout is 1; accepted is str'),
         ({'kind': 'rope', 'interleaved': 1}, r'position\.interleaved is 1; accepted is bool'),
         *(
             ({'kind': 'alibi', 'max_exponent': value}, r'max_exponent is .*; accepted: above 0, be')
             for value in (0.0, -1.0, 1000.0, math.nan, math.inf)
         ),
         ({'kind': 'learned', 'size': 0}, r'position\.size is 0; it must be at least 1'),
-        ({'kind': 'sinusoidal', 'layout': 'pairs'}, r"layout is 'pairs'; accepted: halves, inter"),
         ({'kind': 'sinusoidal', 'base': 0}, r'position\.base is 0.0; it must be finite and above'),
         ({'kind': 't5', 'buckets': 1}, r'position\.buckets is 1; it must be at least 2'),
         ({'kind': 't5', 'max_distance': 16}, r'max_distance is 16; it must be above half of buck'),
@@ -242,7 +238,6 @@ def test_a_section_is_a_mapping(section: Any) -> None:
         ({'kind': 'none', 'factor': 2.0}, r'scaling\.factor is unknown for Unscaled; .*: kind$'),
         ({'kind': 'linear', 'factor': True}, r'scaling\.factor is True; accepted is float'),
         ({'kind': 'linear', 'factor': 0}, r'scaling\.factor is 0.0; it must be finite and above'),
-        (BY_PARTS | {'ramp': 'steps'}, r"scaling\.ramp is 'steps'; accepted: dimensions, turns"),
         (BY_PARTS | {'fast': 1.0}, r'scaling\.fast is 1.0; it must be above slow, 1.0'),
         (BY_PARTS | {'slow': 0.0}, r'scaling\.slow is 0.0; it must be finite and above 0'),
         (

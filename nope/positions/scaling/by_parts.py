@@ -10,9 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nope.positions.scaling.base import Scaling, check_positive, exact
-from nope.runtime.errors import FieldError, one_of
-
-RAMPS = ('dimensions', 'turns')
+from nope.runtime.errors import FieldError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,34 +19,29 @@ class ByParts(Scaling):
 
     A dimension that completes more than `fast` rotations within L is kept, one that completes
     fewer than `slow` is interpolated. Where L holds fewer than `slow` turns of the fastest pair,
-    the index ramp of the implementations keeps all, and so does this one.
+    the implementations keep all, and so does this one.
 
-    ramp: between them keep_j falls linearly with the dimension's index ('dimensions', what all
-        implementations do), or with its number of rotations ('turns', as the paper writes it).
-    truncate: whether the index ramp's ends are rounded outwards to whole dimensions.
+    Between them keep_j falls linearly with the dimension's index, as in all implementations, and
+    not with its number of rotations, as the paper writes it.
+
+    truncate: whether the ramp's ends are rounded outwards to whole dimensions.
     """
 
     factor: float
     train_length: int
     slow: float = 1.0
     fast: float = 32.0
-    ramp: str = 'dimensions'
     truncate: bool = True
 
     def __post_init__(self) -> None:
         check_positive(
             factor=self.factor, train_length=self.train_length, slow=self.slow, fast=self.fast
         )
-        if self.ramp not in RAMPS:
-            raise FieldError('ramp', self.ramp, one_of(RAMPS))
         if self.fast <= self.slow:
             raise FieldError('fast', self.fast, f'it must be above slow, {self.slow}')
 
     def keep(self, base: float, dims: int) -> np.ndarray:
         """The share of every frequency that stays, float64 [R/2]."""
-        if self.ramp == 'turns':
-            turns = self.train_length * exact(base, dims) / (2 * math.pi)
-            return np.clip((turns - self.slow) / (self.fast - self.slow), 0, 1)
         low, high = (self._index(turns, base, dims) for turns in (self.fast, self.slow))
         if self.truncate:
             low, high = math.floor(low), math.ceil(high)

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -15,29 +13,10 @@ def frequencies(scaling: ByParts) -> np.ndarray:
     return np.asarray(scaling.inverse_frequencies(vectors.BASE, vectors.DIMS, 1))
 
 
-@pytest.mark.parametrize('expected', vectors.whole('ntk_by_parts_paper_gamma'))
-def test_a_ramp_over_turns_as_the_paper_writes_it(expected: dict[str, Any]) -> None:
-    for factor in (4, 8):
-        scaling = ByParts(
-            factor,
-            vectors.TRAIN_LENGTH,
-            slow=expected['alpha'],
-            fast=expected['beta'],
-            ramp='turns',
-        )
-        keep = scaling.keep(vectors.BASE, vectors.DIMS)
-        np.testing.assert_allclose(keep, expected['gamma'], rtol=1e-8)
-        found = frequencies(scaling)
-        np.testing.assert_allclose(found, expected[f's{factor}'], rtol=vectors.RTOL)
-
-
-@pytest.mark.parametrize('ramp', ['dimensions', 'turns'])
 @pytest.mark.parametrize('factor', [2.0, 16.0])
-def test_the_fastest_stay_and_the_slowest_are_interpolated_exactly(
-    factor: float, ramp: str
-) -> None:
+def test_the_fastest_stay_and_the_slowest_are_interpolated_exactly(factor: float) -> None:
     """32 turns or more within the training length, and less than one; between them, in between."""
-    found = frequencies(ByParts(factor, vectors.TRAIN_LENGTH, ramp=ramp))
+    found = frequencies(ByParts(factor, vectors.TRAIN_LENGTH))
     exact = vectors.BASE ** (-np.arange(0, vectors.DIMS, 2) / vectors.DIMS)
     turns = vectors.TRAIN_LENGTH * exact / (2 * np.pi)
     fast, slow = turns >= 32, turns < 1
