@@ -60,7 +60,8 @@ def attention(
         out_i = sum_j a_ij v_j        H_i = -sum_j a_ij ln a_ij = lse_i - sum_j a_ij s_ij
 
     There is no scale here: lambda / sqrt(H) is multiplied into q before the call.
-    Differentiable in q, k, v, the bias's parameters and the key bias through all three outputs.
+    Differentiable in q, k, v, the key bias and the parameters of T5's, KERPLE's and Sandwich's bias
+    through all three outputs.
 
     The forgetting transformer (Lin et al., 2025, arXiv:2503.02130) needs the key bias. Its logits
     are q_i . k_j / sqrt(H) + c_i - c_j with c the running sum of log forget gates. c_i cancels in

@@ -12,11 +12,10 @@ and z = s - lse = ln P, a row has
 that is, ds = P (dP - c - dH z) with one number a row, c = dout . out - dlse + dH H. So the gradient
 through lse costs a kernel nothing, the one through the entropy a multiplication per logit, and
 neither needs more saved than out, lse and H. A bias by distance has the sums of ds over diagonals
-for its gradient, a key bias those over columns. With factors a by distance the logits are a q . k +
-m. Then the products q . k have the gradient a ds, the factors the sums of ds (q . k) over
-diagonals. Without the entropy this is FlashAttention-2 (Dao, 2023, arXiv:2307.08691); with it, the
-forward pass has one more running sum, e = sum_j exp(s_j - m) (s_j - m), which gives H = ln l - e /
-l.
+for its gradient, a key bias those over columns. With factors a by distance, which are constants,
+the logits are a q . k + m. Then the products q . k have the gradient a ds. Without the entropy this
+is FlashAttention-2 (Dao, 2023, arXiv:2307.08691); with it, the forward pass has one more running
+sum, e = sum_j exp(s_j - m) (s_j - m), which gives H = ln l - e / l.
 """
 
 from __future__ import annotations
@@ -66,7 +65,8 @@ class Rules:
 
 
 class Operands(NamedTuple):
-    """The arrays of a call. T queries, S keys, none of them padded.
+    """The arrays of a call. T queries, S keys, none of them padded. Factors and slopes are
+    constants.
 
     line_ND: float32 [N, T + S - 1], the bias by distance in the order of `bias.distances`: query
         t and key s have entry t - s + S - 1. None without a bias.
@@ -102,16 +102,14 @@ class Rows(NamedTuple):
 
 
 class Gradients(NamedTuple):
-    """Gradients of an `Operands`' arrays, each in its dtype; None for a line, a key bias, factors
-    and slopes not asked for."""
+    """Gradients of an `Operands`' arrays, each in its dtype; None for a line and a key bias not
+    asked for."""
 
     d_q_BTNH: jax.Array
     d_k_BSKH: jax.Array
     d_v_BSKH: jax.Array
     d_line_ND: jax.Array | None = None
     d_key_bias_BNS: jax.Array | None = None
-    d_factors_ND: jax.Array | None = None
-    d_slopes_N: jax.Array | None = None
 
 
 class Wanted(NamedTuple):
@@ -120,8 +118,6 @@ class Wanted(NamedTuple):
 
     line: bool
     key_bias: bool
-    factors: bool
-    slopes: bool
 
 
 class Kernel(Protocol):
@@ -161,7 +157,7 @@ def flash_attention(
     rules = Rules(mask.causal, mask.window, known, entropy, max_logit)
     line_ND = factors_ND = slopes_N = None
     if kernel.by_slope and isinstance(bias, AlibiBias):
-        slopes_N = jnp.asarray(bias.slopes_N, jnp.float32)
+        slopes_N = jax.lax.stop_gradient(jnp.asarray(bias.slopes_N, jnp.float32))
     elif bias is not None:
         distance_D = distances(T, S if keys is None else keys, mask.offset)
         lines = bias.by_distance(distance_D), bias.factors_by_distance(distance_D)
@@ -215,17 +211,15 @@ class _Saved(NamedTuple):
     # Structure and not data: () for yes, None for no.
     line_gradient: tuple[()] | None
     key_bias_gradient: tuple[()] | None
-    factors_gradient: tuple[()] | None
-    slopes_gradient: tuple[()] | None
 
 
 def _attend_forward(kernel: Kernel, rules: Rules, traced: Any):
-    lines = traced.line_ND, traced.key_bias_BNS, traced.factors_ND, traced.slopes_N
+    biases = traced.line_ND, traced.key_bias_BNS
     operands = jax.tree.map(
         lambda x: x.value, traced, is_leaf=lambda x: isinstance(x, CustomVJPPrimal)
     )
     result = kernel.forward(rules, operands)
-    wanted = (() if x is not None and x.perturbed else None for x in lines)
+    wanted = (() if x is not None and x.perturbed else None for x in biases)
     return result, _Saved(operands, result, *wanted)
 
 
@@ -258,9 +252,9 @@ def _attend_backward(kernel: Kernel, rules: Rules, saved: _Saved, cotangents: At
     )
     wanted = Wanted(*(mark is not None for mark in marks))
     gradients = kernel.backward(rules, operands, rows, wanted=wanted)
-    # The gradient of integers is None.
+    # The gradient of constants and of integers is None.
     none: Any = None
-    return (Operands(*gradients, none, none, none),)
+    return (Operands(*gradients, none, none, none, none, none),)
 
 
 attend.defvjp(_attend_forward, _attend_backward, symbolic_zeros=True)

@@ -140,27 +140,21 @@ class Ring:
         """Backward pass; see `nope.attention.flash.Kernel`."""
 
         def step(carry, turn):
-            d_q, d_lines, d_slopes, shard, d_shard = carry
+            d_q, d_line, shard, d_shard = carry
             here, at = self._meeting(operands, shard, turn)
             # As forward; the sums of this shard's gradients arrive during the kernel.
             shard, d_shard = self._pass_on((shard, d_shard))
             part = self.kernel.backward(rules, here, rows, wanted=wanted)
             d_q += part.d_q_BTNH.astype(jnp.float32)
-            parts = part.d_line_ND, part.d_factors_ND
-            d_lines = jax.tree.map(lambda sums, x: _add_to_line(sums, x, at), d_lines, parts)
-            d_slopes = jax.tree.map(jnp.add, d_slopes, part.d_slopes_N)
+            d_line = jax.tree.map(lambda sums, x: _add_to_line(sums, x, at), d_line, part.d_line_ND)
             mine = part.d_k_BSKH, part.d_v_BSKH, part.d_key_bias_BNS
             d_shard = jax.tree.map(lambda sums, x: sums + x.astype(jnp.float32), d_shard, mine)
-            return (d_q, d_lines, d_slopes, shard, d_shard), None
+            return (d_q, d_line, shard, d_shard), None
 
         keys = operands.k_BSKH
         start = (
             jnp.zeros_like(operands.q_BTNH, jnp.float32),
-            (
-                zeros_like(operands.line_ND, wanted.line),
-                zeros_like(operands.factors_ND, wanted.factors),
-            ),
-            zeros_like(operands.slopes_N, wanted.slopes),
+            zeros_like(operands.line_ND, wanted.line),
             _Shard.of(operands),
             (
                 *(jnp.zeros_like(keys, jnp.float32),) * 2,
@@ -169,10 +163,10 @@ class Ring:
         )
         turns = jnp.arange(jax.lax.axis_size(self.axis))
         sums, _ = jax.lax.scan(step, start, turns)
-        d_q, (d_line, d_factors), d_slopes, _, d_shard = sums
+        d_q, d_line, _, d_shard = sums
         d_k, d_v, d_key_bias = self._pass_on(d_shard)
         d_q, d_k, d_v = (x.astype(operands.q_BTNH.dtype) for x in (d_q, d_k, d_v))
-        return Gradients(d_q, d_k, d_v, d_line, d_key_bias, d_factors, d_slopes)
+        return Gradients(d_q, d_k, d_v, d_line, d_key_bias)
 
     def _pass_on(self, arrays: Any) -> Any:
         size = jax.lax.axis_size(self.axis)

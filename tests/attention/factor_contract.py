@@ -4,7 +4,6 @@ of its own inherits it."""
 from __future__ import annotations
 
 import dataclasses
-import functools
 from typing import Any
 
 import jax
@@ -23,7 +22,6 @@ from tests.attention.contract import (
     assert_close,
     compiled,
     slow_but,
-    value_and_gradients,
 )
 
 # Those of FACTOR_CASES that between them meet every rule, grouped heads and a half precision.
@@ -66,39 +64,19 @@ class FactorContract:
         for array, wanted in zip(jax.tree.leaves(found), jax.tree.leaves(plain), strict=True):
             assert_close(array, wanted, TOLERANCE['float32'])
 
-    def test_gradients_of_the_parameters_are_the_slope_of_the_outputs(self) -> None:
-        """Through factors and bias together: by finite differences."""
-        inputs = make_inputs(Trial('', 1, 48, 48, 2, 2, 8, bias='scale_invariant'))
-        assert isinstance(inputs.bias, ScaleInvariantBias)
-        function = functools.partial(attention, implementation=self.implementation)
-        _, (*_, found_N) = value_and_gradients(function, inputs)
-
-        def pulled(strengths_N: jax.Array) -> float:
-            result = self._attend(inputs, ScaleInvariantBias(strengths_N))
-            weights = inputs.d_out_BTNH, inputs.d_lse_BNT, inputs.d_entropy_BNT
-            pairs = zip(jax.tree.leaves(result), weights, strict=True)
-            return sum(float(np.sum(np.asarray(x, np.float64) * w)) for x, w in pairs)
-
-        for head, step in enumerate(0.01 * np.eye(2, dtype=np.float32)):
-            ends = [pulled(inputs.bias.strengths_N + side * step) for side in (1, -1)]
-            np.testing.assert_allclose(found_N[head], (ends[0] - ends[1]) / 0.02, rtol=5e-3)
-
     def test_other_biases_have_no_operation_for_factors(self) -> None:
-        """And factors that are not differentiated have no gradient in the program."""
         inputs = make_inputs(Trial('', 1, 150, 150, 4, 2, 8))
         plain, factors = AlibiBias(jnp.ones(4)), ScaleInvariantBias(jnp.ones(4))
         texts = [self._gradient_program(inputs, bias) for bias in (plain, factors)]
-        both = self._gradient_program(inputs, factors, of_bias=True)
-        products = [text.count('dot_general') for text in (*texts, both)]
-        assert products[0] == products[1] < products[2] or self.implementation == 'reference'
-        assert texts[0].count(' mul ') < texts[1].count(' mul ') < both.count(' mul ')
+        assert texts[0].count('dot_general') == texts[1].count('dot_general')
+        assert texts[0].count(' mul ') < texts[1].count(' mul ')
 
     def _attend(self, inputs: Inputs, bias: Bias | None) -> Any:
         arrays = inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH
         return compiled(self.implementation, True)(*arrays, mask=inputs.mask, bias=bias)
 
-    def _gradient_program(self, inputs: Inputs, bias: Bias, *, of_bias: bool = False) -> str:
-        """The operations of the gradient of all outputs by q and k, and by the bias."""
+    def _gradient_program(self, inputs: Inputs, bias: Bias) -> str:
+        """The operations of the gradient of all outputs by q and k."""
 
         def pulled(arrays: dict[str, Any]) -> jax.Array:
             x = dataclasses.replace(inputs, **{'bias': bias, **arrays})
@@ -108,5 +86,5 @@ class FactorContract:
             )  # fmt: skip
             return jnp.sum(result.out) + jnp.sum(result.lse) + jnp.sum(result.entropy)
 
-        arrays: dict[str, Any] = {'q_BTNH': inputs.q_BTNH, 'k_BSKH': inputs.k_BSKH}
-        return str(jax.make_jaxpr(jax.grad(pulled))(arrays | ({'bias': bias} if of_bias else {})))
+        arrays = {'q_BTNH': inputs.q_BTNH, 'k_BSKH': inputs.k_BSKH}
+        return str(jax.make_jaxpr(jax.grad(pulled))(arrays))

@@ -14,7 +14,10 @@ from nope.attention.bias.base import Bias, check_by_head, precise
 @functools.partial(jax.tree_util.register_dataclass, data_fields=('slopes_N',), meta_fields=())
 @dataclasses.dataclass(frozen=True)
 class AlibiBias(Bias):
-    """-slope_n * |distance| (Press et al., 2022, arXiv:2108.12409). slopes_N: float, [N]."""
+    """-slope_n * |distance| (Press et al., 2022, arXiv:2108.12409).
+
+    slopes_N: float, [N]. They are constants: no gradient passes to them.
+    """
 
     slopes_N: jax.Array
 
@@ -28,5 +31,5 @@ class AlibiBias(Bias):
 
     def by_distance(self, distance_D: jax.Array) -> jax.Array:
         """The bias at each of the distances, float32 [N, D] (float64 for such parameters)."""
-        slopes_N = precise(self.slopes_N)
+        slopes_N = jax.lax.stop_gradient(precise(self.slopes_N))
         return -slopes_N[:, None] * jnp.abs(distance_D).astype(slopes_N.dtype)

@@ -21,7 +21,8 @@ class ScaleInvariantBias(Bias):
     a_0 = 1 and m_0 = 0): under standard normal products each stretch of keys from t to c t has the
     same expected weight.
 
-    strengths_N: float, [N], 0 or more; 1 in the paper. tau: tokens, above 0.
+    strengths_N: float, [N], 0 or more; 1 in the paper. They are constants: no gradient passes to
+    them. tau: tokens, above 0.
     """
 
     strengths_N: jax.Array
@@ -46,7 +47,7 @@ class ScaleInvariantBias(Bias):
         return jnp.sqrt(1 + 2 * self._growth(distance_D))
 
     def _growth(self, distance_D: jax.Array) -> jax.Array:
-        strengths_N = precise(self.strengths_N)
+        strengths_N = jax.lax.stop_gradient(precise(self.strengths_N))
         return strengths_N[:, None] * jnp.log1p(
             jnp.abs(distance_D).astype(strengths_N.dtype) / self.tau
         )

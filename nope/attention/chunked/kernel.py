@@ -94,7 +94,6 @@ class Chunked:
             layout.join_kv(sums.d_v_DBKHS, plan).astype(operands.v_BSKH.dtype),
             d_line_ND,
             d_key_bias_BNS,
-            layout.join_line(sums.d_factors_KGD, plan),
         )
 
 

@@ -262,14 +262,13 @@ def _scan_blocks(function: Any, carry: Any, arrays_C: Any) -> tuple[Any, Any]:
 
 
 class Sums(NamedTuple):
-    """Float32 sums: of k, v and the key bias for all key blocks with S last, of the bias and the
-    factors by distance."""
+    """Float32 sums: of k, v and the key bias for all key blocks with S last, of the bias by
+    distance."""
 
     d_k_DBKHS: jax.Array
     d_v_DBKHS: jax.Array
     d_bias_DBKGS: jax.Array | None
     d_line_KGD: jax.Array | None
-    d_factors_KGD: jax.Array | None
 
 
 def _pair_gradient(
@@ -329,22 +328,17 @@ def backward(
             d_line_KGD = sums.d_line_KGD
             if d_line_KGD is not None:
                 d_line_KGD = _line_gradient(plan, d_line_KGD, d_s_BKRS, i, j)
-            d_factors_KGD = sums.d_factors_KGD
-            if d_factors_KGD is not None:
-                products_BKRS = exact_einsum('BKRH,BKSH->BKRS', block_rows.q_CBKRH, _at(k_DBKSH, j))
-                d_factors_KGD = _line_gradient(plan, d_factors_KGD, d_s_BKRS * products_BKRS, i, j)
             d_bias_DBKGS = sums.d_bias_DBKGS
             if d_bias_DBKGS is not None:
                 d_bias_BKGS = jnp.sum(_by_group(plan, d_s_BKRS), axis=3)
                 d_bias_DBKGS = _add_at(d_bias_DBKGS, j, d_bias_BKGS)
             if plan.q_blocks == plan.k_blocks == 1:
-                return Sums(d_k_BKHS[None], d_v_BKHS[None], d_bias_DBKGS, d_line_KGD, d_factors_KGD)
+                return Sums(d_k_BKHS[None], d_v_BKHS[None], d_bias_DBKGS, d_line_KGD)
             return Sums(
                 _add_at(sums.d_k_DBKHS, j, d_k_BKHS),
                 _add_at(sums.d_v_DBKHS, j, d_v_BKHS),
                 d_bias_DBKGS,
                 d_line_KGD,
-                d_factors_KGD,
             )
 
         def step(j, state, *, cut):
@@ -358,12 +352,6 @@ def backward(
 
     zeros_DBKHS = jnp.zeros_like(k_DBKSH, jnp.float32).swapaxes(3, 4)
     zeros_DBKGS = zeros_like(rules.bias_DBKGS, wanted.key_bias)
-    zeros = Sums(
-        zeros_DBKHS,
-        zeros_DBKHS,
-        zeros_DBKGS,
-        zeros_like(lines.bias_KGD, wanted.line),
-        zeros_like(lines.factors_KGD, wanted.factors),
-    )
+    zeros = Sums(zeros_DBKHS, zeros_DBKHS, zeros_DBKGS, zeros_like(lines.bias_KGD, wanted.line))
     sums, d_q_CBKRH = _scan_blocks(block_gradient, zeros, rows)
     return d_q_CBKRH, sums

@@ -55,8 +55,8 @@ def dense_attention(
     earlier keys alone, so that the first one's output is 0). Of a row's weights `lse` is the
     logarithm of their sum, float32 [B, N, T]: 0 for entmax, minus infinity for a row that sees no
     key. The entropy is that of the weights in nats, what they leave of 1 counted as one outcome.
-    Differentiable in q, k, v, the bias's parameters and the key bias. `dropout` is of the weights,
-    with keys [B, N] (`nope.attention.dropout`).
+    Differentiable as `nope.attention.attention` is. `dropout` is of the weights, with keys [B, N]
+    (`nope.attention.dropout`).
 
     ValueError for arguments that do not fit together.
     """

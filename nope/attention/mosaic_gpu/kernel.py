@@ -82,7 +82,6 @@ class MosaicGpu:
             by_key['d_k'][:, :S, :, :H],
             by_key['d_v'][:, :S, :, :H],
             d_key_bias_BNS=by_key['d_key_bias'][..., :S] if wanted.key_bias else None,
-            d_slopes_N=by_key['d_slopes'][..., :S].sum((0, 2)) if wanted.slopes else None,
         )
 
     def _padded(self, rules: Rules, operands: Operands) -> tuple[Any, Arrays]:

@@ -1,4 +1,4 @@
-"""Kernel of `mosaic_gpu` for the gradients of k, v and what the logits have by key; see `backward`.
+"""Kernel of `mosaic_gpu` for the gradients of k, v and the key bias; see `backward`.
 
 It computes s^T and dP^T, so that P^T and ds^T are operands of the products dk = ds^T q and dv = P^T
 dout as they lie in the registers. It runs through all query heads of a group, and so writes the
@@ -42,7 +42,6 @@ from nope.attention.mosaic_gpu.parts import (
     load_global,
     load_slot,
     plgpu,
-    row_minus_column,
     store,
     tile_of_keys,
     tiles,
@@ -64,11 +63,9 @@ def key_gradients(
     *,
     wanted: Wanted,
 ) -> dict[str, jax.Array]:
-    """'d_k' and 'd_v', [B, S, K, H]; where wanted 'd_key_bias' and 'd_slopes', float32 [B, N, S],
-    of the slopes what each key adds to the gradient of its head's."""
+    """'d_k' and 'd_v', [B, S, K, H]; where wanted 'd_key_bias', float32 [B, N, S]."""
     block, stages = shape.step, shape.stages(held=2 * TILE)
     R, segmented = rows_BNRT.shape[2], shape.segmented
-    summed = wanted.key_bias or wanted.slopes
     share = sharing(shape)
     B, S, K, H = arrays.k.shape
     gradient = jax.ShapeDtypeStruct(
@@ -84,7 +81,6 @@ def key_gradients(
             'd_k': gradient,
             'd_v': gradient,
             'd_key_bias': by_key if wanted.key_bias else None,
-            'd_slopes': by_key if wanted.slopes else None,
         },
         scratch={
             'k_smem': tiles(shape, COMPUTE, ROWS),
@@ -93,7 +89,7 @@ def key_gradients(
             'd_out_smem': tiles(shape, stages, block),
             'rows_smem': plgpu.SMEM((stages, R, block), jnp.float32),
             'ids_smem': plgpu.SMEM((stages, block), jnp.int32) if segmented else None,
-            'sums_smem': plgpu.SMEM((COMPUTE, ROWS), jnp.float32) if summed else None,
+            'sums_smem': plgpu.SMEM((COMPUTE, ROWS), jnp.float32) if wanted.key_bias else None,
             'kv_ready': plgpu.Barrier(num_arrivals=2, num_barriers=COMPUTE),
             'ready': plgpu.Barrier(num_arrivals=3 + segmented, num_barriers=stages),
             'free': plgpu.Barrier(num_arrivals=COMPUTE, num_barriers=stages),
@@ -168,7 +164,7 @@ def _copy(shape: HopperShape, refs: HopperRefs, tile: Tile, run: Run) -> None:
 
 
 def _compute(shape: HopperShape, refs: HopperRefs, tile: Tile, run: Run) -> None:
-    """dk and dv of a warpgroup's keys, and the sums by key of each head."""
+    """dk and dv of a warpgroup's keys, and the key bias's gradient of each head."""
     batch, _, wg, _, _, seen = tile
     plgpu.set_max_registers(COMPUTE_REGISTERS, action='increase')
     kv_ids_S = ids_of(refs.kv_ids, tile)
@@ -182,13 +178,13 @@ def _compute(shape: HopperShape, refs: HopperRefs, tile: Tile, run: Run) -> None
         if refs.key_bias is not None:
             line_S = load_global(refs.key_bias.at[here()])
         slope = None if refs.slopes is None else refs.slopes[run.first_head + member]
-        summed = [x for x in (refs.d_key_bias, refs.d_slopes) if x is not None]
         # Padded queries add nothing, whatever they see; see `stack_rows`.
         one = functools.partial(_step, shape, refs, tile, run, member, line_S, slope, kv_ids_S)
-        sums = (*sums, *(zeros(ROWS) for _ in summed))
+        if refs.d_key_bias is not None:
+            sums = (*sums, zeros(ROWS))
         d_v_SH, d_k_SH, *by_key = sweep(seen, one, sums, cut_all=shape.segmented)
-        for x, gradient in zip(by_key, summed, strict=True):
-            store(x, refs.sums_smem.at[wg], gradient.at[here()])
+        for x in by_key:
+            store(x, refs.sums_smem.at[wg], refs.d_key_bias.at[here()])
         return d_v_SH, d_k_SH
 
     start = zeros(ROWS, shape.head_dim), zeros(ROWS, shape.head_dim)
@@ -247,13 +243,7 @@ def _step(shape, refs, tile, run, member, line_S, slope, kv_ids_S, i, sums, cut)
         def half_and_sums(n):
             """ds in half precision, and the sums by key with it added."""
             d_ST = d_logits(n)
-            added = []
-            if refs.d_key_bias is not None:
-                added.append(d_ST)
-            if refs.d_slopes is not None:
-                q_first, k_first = firsts()
-                added.append(d_ST * row_minus_column(size, k_first - q_first))
-            sums = [x + jnp.sum(y, axis=1) for x, y in zip(by_key, added, strict=True)]
+            sums = [x + jnp.sum(d_ST, axis=1) for x in by_key]
             return d_ST.astype(shape.dtype), sums
 
         late = None if early else half_and_sums(0)

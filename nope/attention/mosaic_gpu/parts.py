@@ -109,7 +109,6 @@ class HopperRefs(NamedTuple):
     d_k: Any = None
     d_v: Any = None
     d_key_bias: Any = None
-    d_slopes: Any = None
 
     q_smem: Any = None
     k_smem: Any = None
@@ -252,7 +251,8 @@ def with_alibi(
     """[keys]: the slope times the distance from the first query of the tile to each key of a block,
     and a key bias where there is one. The first key is `from_tile` ahead. So each key has one
     number, and all logits of a row lack the same."""
-    alibi = slope * (_float_iota(keys, layout) + from_tile.astype(jnp.float32))
+    at = plgpu.broadcasted_iota(jnp.float32, (keys,), 0, layout=layout)
+    alibi = slope * (at + from_tile.astype(jnp.float32))
     return alibi if key_bias is None else key_bias + alibi
 
 
@@ -270,16 +270,6 @@ def biased(
     if slope is not None:
         bias_S = with_alibi(bias_S, slope, logits.shape[1], from_tile(), BY_COLUMN)
     return logits if bias_S is None else logits + by_column(bias_S, logits.shape)
-
-
-def row_minus_column(size: tuple[int, int], more: jax.Array) -> jax.Array:
-    """float32 of that size: row - column + more."""
-    rows, columns = (_float_iota(n, at) for n, at in zip(size, (BY_ROW, BY_COLUMN), strict=True))
-    return by_row(rows + more.astype(jnp.float32), size) - by_column(columns, size)
-
-
-def _float_iota(size: int, layout: Any) -> jax.Array:
-    return plgpu.broadcasted_iota(jnp.float32, (size,), 0, layout=layout)
 
 
 def zeros(*size: int) -> jax.Array:

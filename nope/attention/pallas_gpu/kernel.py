@@ -5,10 +5,9 @@ power of two. Key/value heads are shared by their group of query heads and never
 queries against many keys, as in decoding, take the rows of all heads of a group together, and the
 keys in parts of which each is a program; `combine` joins those.
 
-A kernel of its own makes the gradient of a bias. It sums the gradients of logits (and, times the
-products, those of factors) over the batch and over all pairs of blocks at one distance. The
-diagonals of that sum are added up outside. So there are no atomic additions, and every run gives
-the same gradients.
+A kernel of its own makes the gradient of a bias. It sums the gradients of logits over the batch and
+over all pairs of blocks at one distance. The diagonals of that sum are added up outside. So there
+are no atomic additions, and every run gives the same gradients.
 """
 
 from __future__ import annotations
@@ -72,15 +71,11 @@ _BIASED_BLOCKS = {
     'd_q': (Blocks(64, 32, 4, 2), Blocks(64, 64, 8, 2), Blocks(32, 32, 8, 2)),
     'd_kv': (Blocks(32, 32, 4, 2), Blocks(64, 64, 8, 2), Blocks(32, 32, 8, 2)),
 }
-# Factors are another such block, and with their gradient there are two sums of a pair of blocks.
+# Factors are another such block.
 _FACTORED_BLOCKS = {
-    2: {
-        'forward': (Blocks(64, 64, 4, 2), Blocks(64, 64, 8, 2), Blocks(32, 32, 8, 2)),
-        'd_q': (Blocks(64, 32, 4, 2), Blocks(64, 32, 8, 2), Blocks(32, 32, 8, 2)),
-        'd_kv': (Blocks(32, 32, 4, 2), Blocks(64, 32, 8, 2), Blocks(32, 32, 8, 2)),
-        'd_line': (Blocks(64, 64, 4, 2), Blocks(32, 32, 8, 2), Blocks(32, 32, 8, 2)),
-    },
-    4: {'d_line': (Blocks(32, 32, 8, 2), Blocks(32, 32, 8, 2), Blocks(16, 16, 8, 2))},
+    'forward': (Blocks(64, 64, 4, 2), Blocks(64, 64, 8, 2), Blocks(32, 32, 8, 2)),
+    'd_q': (Blocks(64, 32, 4, 2), Blocks(64, 32, 8, 2), Blocks(32, 32, 8, 2)),
+    'd_kv': (Blocks(32, 32, 4, 2), Blocks(64, 32, 8, 2), Blocks(32, 32, 8, 2)),
 }
 
 
@@ -171,19 +166,11 @@ class PallasGpu:
         S, K = operands.k_BSKH.shape[1:3]
         problem = Problem(rules, T, S, H, group=N // K, float32=self._float32)
         refs = _refs(problem, operands, rows)
-        # The gradients of both lines, where there are factors: a bias has its parameters in both.
-        d_lines = self._d_lines(problem, refs) if wanted.line or wanted.factors else []
+        d_line_ND = self._d_line(problem, refs) if wanted.line else None
         d_q_BTNH = self._d_q(problem, refs)
         d_k_BSKH, d_v_BSKH, *others = self._d_kv(problem, refs, wanted)
         d_key_bias_BNS = others[0].reshape(len(refs.q), N, S) if others else None
-        return Gradients(
-            d_q_BTNH,
-            d_k_BSKH,
-            d_v_BSKH,
-            d_lines[0] if wanted.line else None,
-            d_key_bias_BNS,
-            d_lines[1] if wanted.factors else None,
-        )
+        return Gradients(d_q_BTNH, d_k_BSKH, d_v_BSKH, d_line_ND, d_key_bias_BNS)
 
     def _d_q(self, problem: Problem, refs: Refs) -> jax.Array:
         B, _, N, _ = refs.q.shape
@@ -221,8 +208,8 @@ class PallasGpu:
             outputs,
         )
 
-    def _d_lines(self, problem: Problem, refs: Refs) -> list[jax.Array]:
-        """[N, T + S - 1] of the line, and of the factors where there are any."""
+    def _d_line(self, problem: Problem, refs: Refs) -> jax.Array:
+        """[N, T + S - 1]."""
         N = refs.q.shape[2]
         blocks = self._blocks('d_line', problem, refs)
         rules, side = problem.rules, blocks.keys
@@ -235,17 +222,16 @@ class PallasGpu:
         if rules.offset is not None and rules.behind is not None:
             last = min(last, (rules.behind - rules.offset + side - 1) // side)
         last = max(first, last)
-        lines = 1 if refs.factors is None else 2
-        d_lines_NDTS = self._call(
+        d_line_NDTS = self._call(
             functools.partial(programs.d_line_kernel, problem, blocks, first),
             (last - first + 1, N),
             blocks,
             refs,
             specs_by_diagonal(problem, blocks, refs),
-            [jax.ShapeDtypeStruct((N, last - first + 1, side, side), jnp.float32)] * lines,
-            [pl.BlockSpec((None, None, side, side), lambda d, n: (n, d, 0, 0))] * lines,
+            jax.ShapeDtypeStruct((N, last - first + 1, side, side), jnp.float32),
+            pl.BlockSpec((None, None, side, side), lambda d, n: (n, d, 0, 0)),
         )
-        return [_add_diagonals(problem, d_line_NDTS, first) for d_line_NDTS in d_lines_NDTS]
+        return _add_diagonals(problem, d_line_NDTS, first)
 
     def _blocks(self, kernel: str, problem: Problem, refs: Refs) -> Blocks:
         """No longer than the arrays."""
@@ -254,8 +240,8 @@ class PallasGpu:
         gathered = refs.line is not None or (refs.key_bias is not None and problem.fold > 1)
         if gathered and itemsize == 2:
             table = table | _BIASED_BLOCKS
-        if refs.factors is not None:
-            table = table | _FACTORED_BLOCKS[itemsize]
+        if refs.factors is not None and itemsize == 2:
+            table = table | _FACTORED_BLOCKS
         blocks = table[kernel][(H > 64) + (H > 128)]
         if kernel == 'd_line':
             return blocks

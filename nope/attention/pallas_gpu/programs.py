@@ -398,10 +398,9 @@ def d_kv_kernel(
 
 
 def d_line_kernel(
-    problem: Problem, blocks: Blocks, first: int, refs: Refs, d_bias_ref: Any, *d_factors_refs: Any
+    problem: Problem, blocks: Blocks, first: int, refs: Refs, d_bias_ref: Any
 ) -> None:
-    """The gradient of the bias, and with it where there are factors theirs, summed over all pairs
-    of blocks (i, j) on one diagonal of blocks.
+    """The gradient of the bias, summed over all pairs of blocks (i, j) on one diagonal of blocks.
 
     In blocks of L, query i L + r and key j L + u are (i - j) L + r - u apart. On one diagonal the
     [L, L] logits of all pairs have their distances in the same places. They are summed as they are.
@@ -411,8 +410,7 @@ def d_line_kernel(
     diagonal = first + pl.program_id(0)
     batch = refs.q.shape[0]
 
-    def pair(b, i, sums):
-        d_bias_TS, *d_factors_TS = sums
+    def pair(b, i, d_bias_TS):
         at_T, at_S = _indices(i * size, size), _indices((i - diagonal) * size, size)
         here_T, here_S = pl.ds(i * size, size), pl.ds((i - diagonal) * size, size)
         edge_T, edge_S = ragged(at_T, problem.queries), ragged(at_S, problem.keys)
@@ -430,8 +428,8 @@ def d_line_kernel(
         rows = _load_rows(problem, refs, (b, here_T, slice(None)), (b, here_T), edge_T, _column)
         products_TS = _dot(problem, q_TH, k_SH, (1, 1))
         logits_TS = _rule(problem, refs, products_TS, q, k, 0, lead=(b,), cut=True)
-        d_s_TS = _pair_gradient(rows, logits_TS, _dot(problem, rows.d_out_TH, v_SH, (1, 1))).d_s
-        return d_bias_TS + d_s_TS, *(sums_TS + d_s_TS * products_TS for sums_TS in d_factors_TS)
+        d_p_TS = _dot(problem, rows.d_out_TH, v_SH, (1, 1))
+        return d_bias_TS + _pair_gradient(rows, logits_TS, d_p_TS).d_s
 
     # Whether a diagonal is in sight is the same for all of its pairs.
     nearest = _offset(problem, refs) + diagonal * size - (size - 1)
@@ -440,12 +438,9 @@ def d_line_kernel(
     begin = jnp.maximum(diagonal, 0)
     end = jnp.minimum(pl.cdiv(problem.queries, size), pl.cdiv(problem.keys, size) + diagonal)
     end = jnp.where(seen, end, begin)
-    outputs = d_bias_ref, *d_factors_refs
-    sums = lax.fori_loop(
+    d_bias_ref[...] = lax.fori_loop(
         0,
         batch,
         lambda b, sums: lax.fori_loop(begin, end, lambda i, sums: pair(b, i, sums), sums),
-        tuple(jnp.zeros((size, size), jnp.float32) for _ in outputs),
+        jnp.zeros((size, size), jnp.float32),
     )
-    for ref, sums_TS in zip(outputs, sums, strict=True):
-        ref[...] = sums_TS

@@ -32,13 +32,12 @@ from nope.runtime.libraries import pl, pltpu
 
 
 class Launched(NamedTuple):
-    """Outputs of the kernels. lines: the gradients of the line and of any factors. key_bias: one
-    array, or none where it is not wanted."""
+    """Outputs of the kernels. line, key_bias: one array, or none where it is not wanted."""
 
     q_BKRH: jax.Array
     k_BKSH: jax.Array
     v_BKSH: jax.Array
-    lines: list[jax.Array]
+    line: list[jax.Array]
     key_bias: list[jax.Array]
 
 
@@ -48,10 +47,10 @@ class _Output(NamedTuple):
 
 
 def launch_backward(shape: Shape, arrays: Arrays, wanted: Wanted) -> Launched:
-    """The gradients of `arrays`, those of line, factors and key bias as wanted."""
+    """The gradients of `arrays`, those of line and key bias as wanted."""
     if shape.fused:
         keys = shape.plan.padded_keys
-        lines = _lines(shape, arrays, wanted)
+        line = _line(shape, wanted)
         d_kv = _Output(_like(arrays.k_BKSH), kept_spec(shape, (None, None, keys, shape.head_dim)))
         sums = pltpu.VMEM((keys, shape.head_dim), jnp.float32)
         scratch, key_bias = [_by_row(shape), sums, sums], list[_Output]()
@@ -63,13 +62,13 @@ def launch_backward(shape: Shape, arrays: Arrays, wanted: Wanted) -> Launched:
             shape,
             gradient_kernel,
             arrays,
-            [_Output(_like(arrays.q_BKRH), q_spec(shape)), d_kv, d_kv, *key_bias, *lines],
+            [_Output(_like(arrays.q_BKRH), q_spec(shape)), d_kv, d_kv, *key_bias, *line],
             scratch,
             by_key=False,
         )
         return Launched(d_q, d_k, d_v, others[len(key_bias) :], others[: len(key_bias)])
-    by_query = _Output(_like(arrays.q_BKRH), q_spec(shape)), *_lines(shape, arrays, wanted)
-    d_q, *d_lines = _launch(
+    by_query = _Output(_like(arrays.q_BKRH), q_spec(shape)), *_line(shape, wanted)
+    d_q, *d_line = _launch(
         shape, query_gradient_kernel, arrays, by_query, [_by_row(shape)], by_key=False
     )
     d_kv = _Output(_like(arrays.k_BKSH), k_spec(shape, by_key=True))
@@ -81,7 +80,7 @@ def launch_backward(shape: Shape, arrays: Arrays, wanted: Wanted) -> Launched:
     d_k, d_v, *d_key_bias = _launch(
         shape, key_gradient_kernel, arrays, outputs, scratch, by_key=True
     )
-    return Launched(d_q, d_k, d_v, d_lines, d_key_bias)
+    return Launched(d_q, d_k, d_v, d_line, d_key_bias)
 
 
 def _launch(
@@ -108,10 +107,9 @@ def _by_group(shape: Shape) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(by_group, jnp.float32)
 
 
-def _lines(shape: Shape, arrays: Arrays, wanted: Wanted) -> list[_Output]:
-    """With factors both, because a bias has its parameters in both."""
-    if not (wanted.line or wanted.factors):
+def _line(shape: Shape, wanted: Wanted) -> list[_Output]:
+    if not wanted.line:
         return []
     line = jax.ShapeDtypeStruct((*shape.grid_heads, 1, shape.line), jnp.float32)
     spec = pl.BlockSpec((None, None, 1, shape.line), lambda b, n, *_: (b, n, 0, 0))
-    return [_Output(line, spec)] * (1 if arrays.factors_N1D is None else 2)
+    return [_Output(line, spec)]

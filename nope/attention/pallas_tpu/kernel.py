@@ -87,8 +87,7 @@ class PallasTpu:
         rows = rows._replace(d_out_BTNH=rows.d_out_BTNH.astype(shape.dtype))
         arrays = by_head(shape, operands, rows)
         d = launch_backward(shape, arrays, wanted)
-        d_line_ND = join_line(shape, d.lines[0]) if wanted.line else None
-        d_factors_ND = join_line(shape, d.lines[1]) if wanted.factors else None
+        d_line_ND = join_line(shape, d.line[0]) if wanted.line else None
         d_q_BTNH = join_heads(shape, d.q_BKRH).astype(dtype)
         d_k_BSKH, d_v_BSKH = (
             x[:, :, : shape.plan.keys].swapaxes(1, 2).astype(dtype) for x in (d.k_BKSH, d.v_BKSH)
@@ -97,7 +96,7 @@ class PallasTpu:
         if d.key_bias:
             whole_BNS = d.key_bias[0].reshape(shape.batch, shape.heads, -1)
             d_key_bias_BNS = whole_BNS[..., : shape.plan.keys]
-        return Gradients(d_q_BTNH, d_k_BSKH, d_v_BSKH, d_line_ND, d_key_bias_BNS, d_factors_ND)
+        return Gradients(d_q_BTNH, d_k_BSKH, d_v_BSKH, d_line_ND, d_key_bias_BNS)
 
 
 def _native(operands: Operands) -> Operands:

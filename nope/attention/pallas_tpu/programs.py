@@ -94,7 +94,7 @@ def _logits(
 ) -> jax.Array:
     """float32 [S, R] of one block of keys and a part of a block of queries, hidden ones
     `HIDDEN`."""
-    s_SR = _products(refs, part)
+    s_SR = _dot(refs.k[...], refs.q[part, :], _NT)
     if factors_SR is not None:
         s_SR *= factors_SR
     if refs.line_low is not None:
@@ -113,11 +113,6 @@ def _logits(
     if refs.q_ids is not None:
         rules.append(_column(refs.kv_ids[...]) == refs.q_ids[:, part])
     return jnp.where(functools.reduce(jnp.logical_and, rules), s_SR, HIDDEN) if rules else s_SR
-
-
-def _products(refs: Refs, part: slice) -> jax.Array:
-    """q . k, float32 [S, R]."""
-    return _dot(refs.k[...], refs.q[part, :], _NT)
 
 
 def _factors(refs: Refs, part: slice) -> jax.Array | None:
@@ -252,19 +247,18 @@ def _pair(shape: Shape, step: GridStep, refs: Refs, part: slice, *, cut: bool) -
 
 
 def query_gradient_kernel(shape: Shape, step: GridStep, refs: Refs, outputs, scratch) -> None:
-    """outputs: the gradient of q; where asked for that of the line, and with it, where there are
-    factors, theirs."""
-    (d_q, *d_lines), (acc_HR,) = outputs, scratch
+    """outputs: the gradient of q; where asked for that of the line."""
+    (d_q, *d_line), (acc_HR,) = outputs, scratch
 
     _clear(step.first(), [acc_HR])
-    _clear(step.p == 0, d_lines)
+    _clear(step.p == 0, d_line)
 
     @step.work
     def _(*, cut):
         for part in _parts(shape):
             pair = _pair(shape, step, refs, part, cut=cut)
             _add_query_gradients(refs, part, pair, acc_HR)
-            _add_line_gradients(shape, step, refs, part, pair, d_lines)
+            _add_line_gradient(shape, step, part, pair, d_line)
 
     @pl.when(step.last())
     def _():
@@ -276,15 +270,15 @@ def _add_query_gradients(refs: Refs, part: slice, pair: _Pair, acc_HR: Any) -> N
     acc_HR[:, part] += _dot(k_SH, pair.d_products_SR.astype(k_SH.dtype), _TN)
 
 
-def _add_line_gradients(
-    shape: Shape, step: GridStep, refs: Refs, part: slice, pair: _Pair, d_lines: list[Any]
+def _add_line_gradient(
+    shape: Shape, step: GridStep, part: slice, pair: _Pair, d_line: list[Any]
 ) -> None:
+    """d_line: none where it is not wanted."""
     block, width = shape.row_block, part.stop - part.start
-    for line, of_factors in zip(d_lines, (False, True), strict=False):
-        d_part_SR = pair.d_s_SR * _products(refs, part) if of_factors else pair.d_s_SR
+    for line in d_line:
         first = (step.i + shape.plan.k_blocks - 1 - step.j) * block + part.start
         at = pl.ds(pl.multiple_of(first, width), block + width)
-        line[:, at] += _diagonal_sums(d_part_SR)
+        line[:, at] += _diagonal_sums(pair.d_s_SR)
 
 
 def key_gradient_kernel(shape: Shape, step: GridStep, refs: Refs, outputs, scratch) -> None:
@@ -304,14 +298,14 @@ def key_gradient_kernel(shape: Shape, step: GridStep, refs: Refs, outputs, scrat
 
 
 def gradient_kernel(shape: Shape, step: GridStep, refs: Refs, outputs, scratch) -> None:
-    """outputs: the gradients of q, k and v; where asked for those of the key bias, of the line and
-    of the factors. Those of k, v and the key bias are of all keys, and kept for a group."""
+    """outputs: the gradients of q, k and v; where asked for those of the key bias and of the line.
+    Those of k, v and the key bias are of all keys, and kept for a group."""
     acc_HR, *sums = scratch
     d_q, *others = outputs
-    kept, d_lines = others[: len(sums)], others[len(sums) :]
+    kept, d_line = others[: len(sums)], others[len(sums) :]
     last_step = step.p == pl.num_programs(2) - 1
     _clear(step.first(), [acc_HR])
-    _clear(step.p == 0, d_lines)
+    _clear(step.p == 0, d_line)
     _clear((step.p == 0) & (step.g == 0), sums)
 
     @step.work
@@ -322,7 +316,7 @@ def gradient_kernel(shape: Shape, step: GridStep, refs: Refs, outputs, scratch) 
             pair = _pair(shape, step, refs, part, cut=cut)
             _add_query_gradients(refs, part, pair, acc_HR)
             _add_key_gradients(step, refs, part, pair, sums, keys)
-            _add_line_gradients(shape, step, refs, part, pair, d_lines)
+            _add_line_gradient(shape, step, part, pair, d_line)
 
     @pl.when(step.last())
     def _():
