@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from nope.interop.row_major import copy_into, row_major
-from nope.model import ModelConfig
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,11 +56,6 @@ SAME = _whole(lambda array: array, lambda part: part)
 TRANSPOSED = _whole(lambda array: array.T, lambda part: part.T)
 
 
-def heads_out(config: ModelConfig, heads: int) -> Layout:
-    """[heads * H, D] there, [D, heads, H] here: queries, keys, values."""
-    return parts_out(config.width, heads, config.head_dim)
-
-
 def parts_out(width: int, heads: int, size: int) -> Layout:
     """[heads * size, D] there, [D, heads, size] here."""
     return _whole(
@@ -89,16 +83,6 @@ def taps(width: int, heads: int, size: int) -> Layout:
         lambda array: array[:, 0].T.reshape(width, heads, size),
         lambda part: part.reshape(width, heads * size).T[:, None],
     )
-
-
-def heads_in(config: ModelConfig) -> Layout:
-    """[D, N * H] there, [N, H, D] here: attention's output projection."""
-    return parts_in(config.width, config.heads, config.head_dim)
-
-
-def head_vectors(config: ModelConfig, heads: int) -> Layout:
-    """[heads * H] there, [heads, H] here: biases of queries, keys, values."""
-    return part_vectors(heads, config.head_dim)
 
 
 def halves(layout: Layout) -> Layout:

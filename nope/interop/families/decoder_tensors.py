@@ -42,21 +42,11 @@ from nope.interop.families.templates import (
     norm,
     outer_norm,
     output_weight,
-    paired,
     qk_norm,
     stacked,
     vector,
 )
-from nope.interop.mapping import (
-    LAM,
-    LAM_TENSOR,
-    SAME,
-    TRANSPOSED,
-    Parameter,
-    Tensor,
-    fused,
-    parts_out,
-)
+from nope.interop.mapping import LAM, LAM_TENSOR, SAME, TRANSPOSED, Parameter, Tensor, fused, halves
 from nope.interop.mapping import matrix as outer_matrix
 from nope.interop.mapping import vector as outer_vector
 from nope.model import LayerKind, ModelConfig
@@ -133,18 +123,17 @@ def attention(
         projection = [heads_weight(f'{name}.weight', ours, config, count)]
         if config.qkv_bias:
             projection.append(heads_bias(f'{name}.bias', ours, config, count))
-        turning = neighbours and ours != 'value'
-        found += [paired(part) if turning else part for part in projection]
+        if neighbours and ours != 'value':
+            projection = [part._replace(layout=halves(part.layout)) for part in projection]
+        found += projection
     found.append(output_weight(f'{own}.o_proj.weight', config))
     if config.sinks:
         found.append(vector(f'{own}.sinks', ('attention', 'sinks'), config.heads))
     if config.output_bias:
         found.append(vector(f'{own}.o_proj.bias', ('attention', 'output_bias'), config.width))
     if config.output_gate == 'element':
-        shape = config.heads * config.head_dim, config.width
-        layout = parts_out(config.width, config.heads, config.head_dim)
-        path = 'layers', 'attention', 'output_gate'
-        found.append(LayerTensor(f'{own}.gate_proj.weight', shape, (path,), layout))
+        name = f'{own}.gate_proj.weight'
+        found.append(heads_weight(name, 'output_gate', config, config.heads))
     if config.qk_norm and config.qk_norm_weights:
         found += [qk_norm(ours, config, heads[ours]) for ours in ('query', 'key') if ours in heads]
     return found

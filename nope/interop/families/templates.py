@@ -18,10 +18,9 @@ from nope.interop.mapping import (
     Parameter,
     Tensor,
     fused,
-    halves,
-    head_vectors,
-    heads_in,
-    heads_out,
+    part_vectors,
+    parts_in,
+    parts_out,
 )
 from nope.interop.mapping import matrix as outer_matrix
 from nope.interop.mapping import vector as outer_vector
@@ -85,23 +84,20 @@ def vector(name: str, path: Sequence[str], size: int) -> LayerTensor:
 def heads_weight(name: str, ours: str, config: ModelConfig, heads: int) -> LayerTensor:
     """The projection to queries, keys or values, [heads * H, D] there."""
     shape = heads * config.head_dim, config.width
-    return LayerTensor(name, shape, (('layers', 'attention', ours),), heads_out(config, heads))
+    layout = parts_out(config.width, heads, config.head_dim)
+    return LayerTensor(name, shape, (('layers', 'attention', ours),), layout)
 
 
 def heads_bias(name: str, ours: str, config: ModelConfig, heads: int) -> LayerTensor:
-    path = 'layers', 'attention', f'{ours}_bias'
-    return LayerTensor(name, (heads * config.head_dim,), (path,), head_vectors(config, heads))
-
-
-def paired(template: LayerTensor) -> LayerTensor:
-    """A projection to queries or keys, or its bias, with RoPE pairs of neighbours there."""
-    return template._replace(layout=halves(template.layout))
+    path, layout = ('layers', 'attention', f'{ours}_bias'), part_vectors(heads, config.head_dim)
+    return LayerTensor(name, (heads * config.head_dim,), (path,), layout)
 
 
 def output_weight(name: str, config: ModelConfig) -> LayerTensor:
     """Attention's output projection, [D, N * H] there."""
     shape = config.width, config.heads * config.head_dim
-    return LayerTensor(name, shape, (('layers', 'attention', 'output'),), heads_in(config))
+    layout = parts_in(config.width, config.heads, config.head_dim)
+    return LayerTensor(name, shape, (('layers', 'attention', 'output'),), layout)
 
 
 def norm(name: str, ours: str, config: ModelConfig) -> list[LayerTensor]:
@@ -117,8 +113,8 @@ def qk_norm(ours: str, config: ModelConfig, heads: int) -> LayerTensor:
     name, path = f'self_attn.{ours[0]}_norm.weight', ('attention', f'{ours}_norm', 'scale')
     if config.qk_norm_over == 'head':
         return vector(name, path, config.head_dim)
-    shape = (heads * config.head_dim,)
-    return LayerTensor(name, shape, (('layers', *path),), head_vectors(config, heads))
+    layout = part_vectors(heads, config.head_dim)
+    return LayerTensor(name, (heads * config.head_dim,), (('layers', *path),), layout)
 
 
 def fused_qkv(name: str, config: ModelConfig, rows: Sequence[np.ndarray]) -> list[LayerTensor]:
@@ -128,11 +124,11 @@ def fused_qkv(name: str, config: ModelConfig, rows: Sequence[np.ndarray]) -> lis
     heads = config.heads, config.kv_heads, config.kv_heads
     out = sum(len(indices) for indices in rows)
     paths = tuple(('layers', 'attention', part) for part in ours)
-    layout = fused([heads_out(config, count) for count in heads], rows)
+    layout = fused([parts_out(config.width, count, config.head_dim) for count in heads], rows)
     found = [LayerTensor(f'{name}.weight', (out, config.width), paths, layout)]
     if config.qkv_bias:
         paths = tuple(('layers', 'attention', f'{part}_bias') for part in ours)
-        layout = fused([head_vectors(config, count) for count in heads], rows)
+        layout = fused([part_vectors(count, config.head_dim) for count in heads], rows)
         found.append(LayerTensor(f'{name}.bias', (out,), paths, layout))
     return found
 
