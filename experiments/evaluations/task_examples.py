@@ -52,7 +52,7 @@ def longest(data: TaskData) -> Longest:
             f'task.test: {task.name} has no test example for each of {len(task.bins(TEST))} bins; '
             'raise it'
         )
-    some = task.examples(TEST, task.bins(TEST)[-1], rng, min(there, MOST))
+    some = task.examples(task.bins(TEST)[-1], rng, min(there, MOST))
     if not some:  # as of LEGO, of whose chains each has several
         raise ValueError(
             f'task.test: {there} test examples of each length make no whole group of '

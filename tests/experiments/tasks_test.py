@@ -355,7 +355,7 @@ def test_rows_and_limits_have_room_for_scratchpads(size: str) -> None:
 def longest_of(data: TaskData, split: str) -> int:
     """Tokens that are read of the longest of some examples of the longest bin."""
     task, tokenizer = data.task, data.load_tokenizer()
-    some = task.examples(split, task.bins(split)[-1], np.random.default_rng(0), 100)
+    some = task.examples(task.bins(split)[-1], np.random.default_rng(0), 100)
     return max(tokenised(task, tokenizer, example).length for example in some)
 
 

@@ -131,23 +131,12 @@ class Task(abc.ABC):
         usual = self if self.reach is None else dataclasses.replace(self, reach=None)
         return total // len(usual.bins(split))
 
-    def examples(
-        self, split: str, length: int | Bin, rng: np.random.Generator, count: int | None = None
-    ) -> list[Example]:
-        """Examples of one bin: `count`, or as many as the paper has.
+    def examples(self, bin: Bin, rng: np.random.Generator, count: int) -> list[Example]:
+        """`count` examples of one bin, a function of the arguments alone.
 
         They are rounded down to whole chains of LEGO and to all pairs of symbols of replacement;
-        exhaustive tasks give all that there are. A function of its arguments alone. ValueError for
-        a bin that the split has not.
+        exhaustive tasks give all that there are.
         """
-        bin = (length,) if isinstance(length, int) else tuple(length)
-        bins = self.bins(split)
-        if bin not in bins:
-            raise ValueError(
-                f'{self.name}: length {length} is not of the {split} split; accepted: '
-                f'{_shown(bins[0])} to {_shown(bins[-1])}'
-            )
-        count = self.per_bin(split, self.paper_sizes) if count is None else count
         return self._draw(bin, rng, count)
 
     @property
@@ -196,8 +185,8 @@ class SteppedTask(Task):
                 f'{self.name}: the scratchpad of the target {example.target!r:.300}: {problems[0]}'
             )
 
-    def _finish(self, drawn: list[Example]) -> list[Example]:
-        """Examples with the scratchpad in front of their targets."""
+    def examples(self, bin: Bin, rng: np.random.Generator, count: int) -> list[Example]:
+        drawn = super().examples(bin, rng, count)
         if not self.scratchpad:
             return drawn
         return [
@@ -206,11 +195,6 @@ class SteppedTask(Task):
             )
             for example in drawn
         ]
-
-    def examples(
-        self, split: str, length: int | Bin, rng: np.random.Generator, count: int | None = None
-    ) -> list[Example]:
-        return self._finish(super().examples(split, length, rng, count))
 
 
 def matched(name: str, pattern: re.Pattern[str], source: str) -> re.Match[str]:
@@ -224,7 +208,3 @@ def matched(name: str, pattern: re.Pattern[str], source: str) -> re.Match[str]:
 def no_source(name: str, source: str) -> ValueError:
     """Error for a text that is not a source of the task of that name."""
     return ValueError(f'{name}: {source!r} is no source of this task')
-
-
-def _shown(bin: Bin) -> str:
-    return ' x '.join(map(str, bin))

@@ -1,7 +1,7 @@
 """Data set of a task: train, validation and test examples, a function of the seed alone.
 
-Every bin has a random generator of its own (seed, task, split, bin), so parts can be drawn in any
-order, again, and in parallel, and are the same, as long as NumPy keeps its streams. Training and
+Every bin has a random generator of its own (seed, task, split, bin), so its examples are the same
+whatever else is drawn, as long as NumPy keeps its streams. Training and
 validation are shuffled together and the first `sizes.train` are for training. Repeats are kept:
 short parity strings and lists recur massively, so validation has examples of training. Tests have
 other lengths, and none.
@@ -14,8 +14,6 @@ program that rounds shares down has up to 8 examples fewer of parity, polynomial
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
-from collections.abc import Mapping
 
 import numpy as np
 
@@ -35,15 +33,6 @@ class Dataset:
     validation: tuple[Example, ...]
     test: tuple[Example, ...]
 
-    @property
-    def sizes(self) -> Sizes:
-        """Numbers of examples that there are."""
-        return Sizes(len(self.train), len(self.validation), len(self.test))
-
-    def by_length(self, split: str) -> dict[int, int]:
-        """Length -> number of examples, of 'train', 'validation' or 'test'."""
-        return dict(sorted(Counter(example.length for example in getattr(self, split)).items()))
-
 
 def dataset(task: Task, sizes: Sizes | None = None, seed: int = SEED) -> Dataset:
     """The data set of a task. sizes: the paper's unless given.
@@ -52,7 +41,27 @@ def dataset(task: Task, sizes: Sizes | None = None, seed: int = SEED) -> Dataset
     validation; sizes are then the most of each split. ValueError where sizes give a bin no example
     or training fewer than it should have.
     """
-    return assemble(task, {p: draw(task, p, sizes, seed) for p in parts(task)}, sizes, seed)
+    shuffled = []
+    for split in SPLITS:
+        examples = [e for bin in task.bins(split) for e in draw(task, (split, bin), sizes, seed)]
+        order = _generator(task, seed, _SHUFFLE, (split, ())).permutation(len(examples))
+        shuffled.append([examples[i] for i in order])
+    pool, test = shuffled
+    if task.exhaustive:
+        tenth = len(pool) // 10
+        most = sizes or Sizes(len(pool), len(pool), len(test))
+        return Dataset(
+            train=tuple(pool[tenth:][: most.train]),
+            validation=tuple(pool[:tenth][: most.validation]),
+            test=tuple(test[: most.test]),
+        )
+    sizes = sizes or task.paper_sizes
+    if len(pool) < sizes.train:
+        raise ValueError(
+            f'{task.name}: {len(pool)} examples for train={sizes.train}; bins are rounded '
+            'down, so raise validation'
+        )
+    return Dataset(tuple(pool[: sizes.train]), tuple(pool[sizes.train :]), tuple(test))
 
 
 def parts(task: Task) -> tuple[tuple[str, Bin], ...]:
@@ -75,46 +84,13 @@ def draw(
             f'more symbols than the {trained} of training have; lower it'
         )
     count = trained if split == TRAIN else max(trained, tested) if sampled else tested
-    examples = task.examples(split, bin, _generator(task, seed, _BINS, part), count)
+    examples = task.examples(bin, _generator(task, seed, _BINS, part), count)
     if sampled:
         picks = _generator(task, seed, _SAMPLE, part).permutation(len(examples))[:tested]
         examples = [examples[i] for i in picks]
     if not examples:
         raise ValueError(f'{task.name}: sizes give no whole example of length {max(bin)}')
     return examples
-
-
-def assemble(
-    task: Task,
-    drawn: Mapping[tuple[str, Bin], list[Example]],
-    sizes: Sizes | None = None,
-    seed: int = SEED,
-) -> Dataset:
-    """The data set of all parts as `draw` gives them. ValueError for a part that is missing."""
-    missing = [part for part in parts(task) if part not in drawn]
-    if missing:
-        raise ValueError(f'{task.name}: part {missing[0]} is missing, of {len(parts(task))}')
-    shuffled = []
-    for split in SPLITS:
-        examples = [e for bin in task.bins(split) for e in drawn[split, bin]]
-        order = _generator(task, seed, _SHUFFLE, (split, ())).permutation(len(examples))
-        shuffled.append([examples[i] for i in order])
-    pool, test = shuffled
-    if task.exhaustive:
-        tenth = len(pool) // 10
-        most = sizes or Sizes(len(pool), len(pool), len(test))
-        return Dataset(
-            train=tuple(pool[tenth:][: most.train]),
-            validation=tuple(pool[:tenth][: most.validation]),
-            test=tuple(test[: most.test]),
-        )
-    sizes = sizes or task.paper_sizes
-    if len(pool) < sizes.train:
-        raise ValueError(
-            f'{task.name}: {len(pool)} examples for train={sizes.train}; bins are rounded '
-            'down, so raise validation'
-        )
-    return Dataset(tuple(pool[: sizes.train]), tuple(pool[sizes.train :]), tuple(test))
 
 
 def _per_bin(task: Task, split: str, sizes: Sizes) -> int:

@@ -102,11 +102,10 @@ def write(steps: Sequence[SolutionStep], style: Format, target: str) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Parsed:
-    """A scratchpad as read: of each step the parts that it has, by name, with single blanks, and
-    the text behind it. problem: why it does not parse, or empty; then there are no steps."""
+    """A scratchpad as read: of each step the parts that it has, by name, with single blanks.
+    problem: why it does not parse, or empty; then there are no steps."""
 
     steps: tuple[dict[str, str], ...] = ()
-    rest: str = ''
     problem: str = ''
 
 
@@ -115,7 +114,7 @@ def parse(text: str, style: Format, variables: bool) -> Parsed:
     body = ' '.join(text.split())
     if not body.startswith(BEGIN.strip()):
         return Parsed(problem=f'does not begin with {BEGIN.strip()!r}')
-    body, end, rest = body.removeprefix(BEGIN.strip()).partition(f' {END.strip()}')
+    body, end, _ = body.removeprefix(BEGIN.strip()).partition(f' {END.strip()}')
     if not end:
         return Parsed(problem=f'has no {END.strip()!r}')
     parts = [part for part in _PARTS if getattr(style, part[0])]
@@ -127,7 +126,7 @@ def parse(text: str, style: Format, variables: bool) -> Parsed:
         if isinstance(read, str):
             return Parsed(problem=f'step {number}: {read}')
         steps.append(read)
-    return Parsed(steps=tuple(steps), rest=rest.strip())
+    return Parsed(steps=tuple(steps))
 
 
 def _read(words: list[str], parts: Sequence[tuple[str, str, str]]) -> dict[str, str] | str:

@@ -48,7 +48,7 @@ def test_the_targets_with_a_weight_are_the_target_and_eos(name: str) -> None:
     tokenizer = WordTokenizer.of(task)
     lengths = task.lengths('train')
     drawn = [
-        task.examples('train', bin, np.random.default_rng(0), 60)[0]
+        task.examples(bin, np.random.default_rng(0), 60)[0]
         for bin in (task.bins('train')[0], task.bins('train')[-1])
     ]
     examples = [tokenised(task, tokenizer, example) for example in drawn]

@@ -21,15 +21,15 @@ def copies(variant: str) -> Task:
 
 
 def first(task: Task, length: int, count: int) -> Example:
-    return task.examples('train', length, ANY, count)[0]
+    return task.examples((length,), ANY, count)[0]
 
 
 def sorting() -> Example:
-    return scripted(named('sort_single', symbols=tuple('abcde')), 3, [[3, 1, 4]])
+    return scripted(named('sort_single', symbols=tuple('abcde')), (3,), [[3, 1, 4]])
 
 
 def numbers() -> Example:
-    return scripted(TASKS['sort_multi'], 3, [[31, 4159, 26]])
+    return scripted(TASKS['sort_multi'], (3,), [[31, 4159, 26]])
 
 
 def addition() -> Example:
@@ -38,24 +38,24 @@ def addition() -> Example:
 
 
 def polynomial() -> Example:
-    return scripted(TASKS['polynomial'], 2, [[3, -2]], [[0, 3]], [-2])
+    return scripted(TASKS['polynomial'], (2,), [[3, -2]], [[0, 3]], [-2])
 
 
 def summation() -> Example:
-    return scripted(TASKS['summation'], 3, [[1, 2, 9]])
+    return scripted(TASKS['summation'], (3,), [[1, 2, 9]])
 
 
 def parity() -> Example:
-    return scripted(TASKS['parity'], 5, [[1, 0, 0, 1, 1]])
+    return scripted(TASKS['parity'], (5,), [[1, 0, 0, 1, 1]])
 
 
 def lego() -> Example:
     letters = [ord(letter) - ord('a') for letter in 'qtc'] + [0] * 23
-    return scripted(named('lego', shortest=2), 3, [0, 1, 1], letters)
+    return scripted(named('lego', shortest=2), (3,), [0, 1, 1], letters)
 
 
 def scan() -> Example:
-    examples = TASKS['scan'].examples('train', 2, ANY)
+    examples = TASKS['scan'].examples((2,), ANY, 1)
     return next(e for e in examples if e.source == 'Solve: walk after turn right')
 
 
@@ -63,20 +63,20 @@ DOCUMENTED: dict[str, tuple[Callable[[], Example], str, str]] = {
     'rsc': (lambda: first(copies('rsc'), 3, 1), 'Copy: a a a ', 'a a a'),
     'rsc2x': (lambda: first(copies('rsc2x'), 3, 1), 'Copy: a a a ', 'a a a a a a'),
     'rdc': (lambda: first(copies('rdc'), 3, 2), 'Replace a with b in a a a ', 'b b b'),
-    'cmc': (lambda: scripted(copies('cmc'), 3, [[0, 1, 2]]), 'Copy: a b c ', 'a b c'),
+    'cmc': (lambda: scripted(copies('cmc'), (3,), [[0, 1, 2]]), 'Copy: a b c ', 'a b c'),
     'cmc2x': (
-        lambda: scripted(copies('cmc2x'), 3, [[0, 1, 2]]),
+        lambda: scripted(copies('cmc2x'), (3,), [[0, 1, 2]]),
         'Copy: a b c ',
         'a b c [NEXT] a b c',
     ),
-    'mc': (lambda: scripted(copies('mc'), 3, [[0, 1, 2]]), 'Reverse: a b c ', 'c b a'),
+    'mc': (lambda: scripted(copies('mc'), (3,), [[0, 1, 2]]), 'Reverse: a b c ', 'c b a'),
     'mc2x': (
-        lambda: scripted(copies('mc2x'), 3, [[0, 1, 2]]),
+        lambda: scripted(copies('mc2x'), (3,), [[0, 1, 2]]),
         'Reverse: a b c ',
         'c b a [NEXT] c b a',
     ),
     'mcrv': (
-        lambda: scripted(copies('mcrv'), 3, [[0, 1, 2]]),
+        lambda: scripted(copies('mcrv'), (3,), [[0, 1, 2]]),
         'Reverse: a b c ',
         'c b a [NEXT] a b c',
     ),
@@ -207,5 +207,5 @@ def test_the_separator_stands_between_source_and_target() -> None:
     others = {name for name, task in of_paper.items() if task.separator == ''}
     assert others == {'addition', 'polynomial', 'sort_single', 'sort_multi', 'parity', 'lego'}
     assert with_one | others == of_paper.keys() and len(of_paper) == 17
-    example = scripted(copies('cmc'), 3, [[0, 1, 2]])
+    example = scripted(copies('cmc'), (3,), [[0, 1, 2]])
     assert copies('cmc').prompt(example) + example.target == 'Copy: a b c [SEP] a b c'

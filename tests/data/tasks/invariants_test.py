@@ -22,7 +22,7 @@ def draw(name: str, data: st.DataObject) -> tuple[Task, list[Example]]:
     split = data.draw(st.sampled_from(('train', 'test')))
     bin = data.draw(st.sampled_from(task.bins(split)))
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
-    examples = task.examples(split, bin, rng, count=max(6, max(bin)))
+    examples = task.examples(bin, rng, count=max(6, max(bin)))
     assert examples
     assert {example.length for example in examples} == {max(bin)}
     return task, examples
@@ -121,7 +121,7 @@ def test_a_lego_chain_asks_for_each_variable_of_its_second_half(data: st.DataObj
     (length,) = data.draw(st.sampled_from(task.bins('test')))
     count = data.draw(st.integers(length // 2, 60))
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
-    examples = task.examples('test', length, rng, count)
+    examples = task.examples((length,), rng, count)
     assert len(examples) == count // (length // 2) * (length // 2)
     for begin in range(0, len(examples), length // 2):
         chain = examples[begin : begin + length // 2]
@@ -171,15 +171,15 @@ def test_examples_answer_themselves(name: str) -> None:
     task, rng = TASKS[name], np.random.default_rng(7)
     for split in ('train', 'test'):
         for bin in task.bins(split)[:: max(1, len(task.bins(split)) // 5)]:
-            for example in task.examples(split, bin, rng, count=20)[:20]:
+            for example in task.examples(bin, rng, count=20)[:20]:
                 assert task.form.matches(example.target, example.target)
                 assert example.answer in example.target
                 assert task.form.parse(example.target) is not None
 
 
-def values(pattern: str, name: str, count: int, length: int | tuple[int, int] = 8) -> set[str]:
+def values(pattern: str, name: str, count: int, bin: tuple[int, ...] = (8,)) -> set[str]:
     """What a pattern finds in many sources of one bin."""
-    examples = TASKS[name].examples('train', length, np.random.default_rng(11), count)
+    examples = TASKS[name].examples(bin, np.random.default_rng(11), count)
     return {found for example in examples for found in re.findall(pattern, example.source)}
 
 

@@ -68,7 +68,7 @@ def test_a_target_without_its_answer_is_refused(task: Largest) -> None:
 
 def test_a_wrong_scratchpad_is_refused() -> None:
     task = named('parity', scratchpad=scratchpad.FULL)
-    (example, *_) = task.examples('test', task.longest + 1, np.random.default_rng(0), 1)
+    (example, *_) = task.examples((task.longest + 1,), np.random.default_rng(0), 1)
     task.check_target(example)
     body, answer = example.target.rsplit('The answer', 1)
     swapped = body.translate(str.maketrans('01', '10')) + 'The answer' + answer

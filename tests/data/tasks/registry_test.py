@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import pathlib
 import re
+from collections import Counter
 from typing import ClassVar
 
 import numpy as np
@@ -44,8 +45,8 @@ def test_a_task_is_one_class_and_one_line(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setitem(TASKS, 'count', Count())
     task = named('count', longest=4)
     data = dataset(task, Sizes(40, 8, 16))
-    assert data.sizes == Sizes(40, 8, 16)
-    assert data.by_length('test') == {5: 4, 6: 4, 7: 4, 8: 4}
+    assert (len(data.train), len(data.validation)) == (40, 8)
+    assert Counter(example.length for example in data.test) == {5: 4, 6: 4, 7: 4, 8: 4}
     tokenizer = WordTokenizer.of(task)
     for example in data.train:
         assert tokenizer.decode(tokenizer.encode(example.source)) == example.source.strip()
@@ -90,21 +91,3 @@ def test_an_unknown_task_or_field_is_refused_with_those_that_there_are() -> None
 def test_values_out_of_a_tasks_range_are_refused(name: str, changes, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         named(name, **changes)
-
-
-@pytest.mark.parametrize(
-    'name, split, length, problem',
-    [
-        ('cmc', 'train', 21, 'cmc: length 21 is not of the train split; accepted: 2 to 20'),
-        ('cmc', 'test', 20, 'accepted: 21 to 40'),
-        ('addition', 'test', (8, 8), r'length \(8, 8\) is not of the test split'),
-        ('addition', 'train', 4, 'accepted: 1 x 1 to 8 x 8'),
-        ('scan', 'test', 29, 'length 29 is not of the test split'),
-        ('cmc', 'valid', 3, "split 'valid'; accepted: train, test"),
-    ],
-)
-def test_a_length_that_a_split_has_not_is_refused(
-    name: str, split: str, length, problem: str
-) -> None:
-    with pytest.raises(ValueError, match=problem):
-        TASKS[name].examples(split, length, np.random.default_rng(0))

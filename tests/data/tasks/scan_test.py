@@ -46,10 +46,11 @@ def test_a_second_interpreter_agrees_on_every_command() -> None:
 
 def test_the_split_by_length_has_the_papers_sizes() -> None:
     data = dataset(TASKS['scan'])
-    assert data.sizes == TASKS['scan'].paper_sizes == Sizes(15_997, 1_777, 3_136)
-    assert max(data.by_length('train')) == 25
-    assert min(data.by_length('test')) == 26
-    assert max(data.by_length('test')) == 48
+    sizes = Sizes(len(data.train), len(data.validation), len(data.test))
+    assert sizes == TASKS['scan'].paper_sizes == Sizes(15_997, 1_777, 3_136)
+    assert max(example.length for example in data.train) == 25
+    tested = {example.length for example in data.test}
+    assert (min(tested), max(tested)) == (26, 48)
     others = {example.source for example in (*data.validation, *data.test)}
     assert others.isdisjoint(example.source for example in data.train)
 
@@ -67,7 +68,7 @@ def test_another_length_splits_the_same_commands() -> None:
 
 
 def test_an_example_has_the_papers_words() -> None:
-    examples = TASKS['scan'].examples('train', 3, RNG)
+    examples = TASKS['scan'].examples((3,), RNG, 1)
     targets = {example.source: example.target for example in examples}
     assert targets['Solve: jump opposite left'] == 'Left Left Jump'
     assert targets['Solve: turn left thrice'] == 'Left Left Left'

@@ -30,7 +30,7 @@ def examples(task: SteppedTask, seed: int, split: str = 'train'):
     rng = np.random.default_rng(seed)
     bins = task.bins(split)
     bin = bins[rng.integers(len(bins))]
-    return task.examples(split, bin, rng, count=max(1, max(bin) // 2))
+    return task.examples(bin, rng, count=max(1, max(bin) // 2))
 
 
 def test_the_tasks_with_scratchpads_are_seven() -> None:
@@ -57,8 +57,6 @@ def test_what_is_written_is_right_in_every_step(
         checked = task.check(example.source, text)
         assert checked.problems == ()
         assert checked.right and all(checked.right)
-        parsed = parse(text, style, name in WITH_VARIABLES)
-        assert task.form.matches(parsed.rest, example.target)
         assert task.form.parse(text) == task.form.parse(f'The answer is {example.answer}.') or (
             task.form.parse(text) == task.form.parse(f'The sorted list is [ {example.answer} ].')
         )

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from nope.data.tasks import Example, Task
+from nope.data.tasks.base import Bin
 
 
 class Scripted:
@@ -21,7 +22,7 @@ class Scripted:
     permutation = integers
 
 
-def scripted(task: Task, length: Any, *draws: Any) -> Example:
-    """The training example of a length that the draws make; the last of several."""
+def scripted(task: Task, bin: Bin, *draws: Any) -> Example:
+    """The example of a bin that the draws make; the last of several."""
     rng: Any = Scripted(*draws)
-    return task.examples('train', length, rng, count=length // 2 if task.name == 'lego' else 1)[-1]
+    return task.examples(bin, rng, count=bin[0] // 2 if task.name == 'lego' else 1)[-1]

@@ -24,7 +24,7 @@ def test_every_example_round_trips(name: str, style: str, data: st.DataObject) -
     split = data.draw(st.sampled_from(('train', 'test')))
     bin = data.draw(st.sampled_from(task.bins(split)))
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
-    for example in task.examples(split, bin, rng, count=max(2, max(bin) // 2))[:5]:
+    for example in task.examples(bin, rng, count=max(2, max(bin) // 2))[:5]:
         whole = task.prompt(example) + example.target
         for text in (whole, task.prompt(example), example.target):
             assert tokenizer.decode(tokenizer.encode(text)) == ' '.join(text.split())
@@ -46,7 +46,7 @@ def test_no_piece_is_one_that_examples_never_have(name: str) -> None:
     count = {'rdc': 20 * 19, 'rsc': 20, 'rsc2x': 20, 'addition': 20}.get(name, 300)
     used: set[int] = set()
     for bin in task.bins('train'):
-        for example in task.examples('train', bin, rng, count):
+        for example in task.examples(bin, rng, count):
             used |= set(tokenizer.encode(task.prompt(example) + example.target).tolist())
     unused = {tokenizer.pieces[i] for i in set(range(4, tokenizer.vocab_size)) - used}
     assert unused <= ({' [', ' ]'} if name == 'lego' else set())
