@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Sequence
-from typing import Any, overload
 
 import numpy as np
 
@@ -15,10 +13,8 @@ from nope.data.splits import SPLITS
 from nope.data.tokenizers import load_tokenizer
 
 
-class Documents(Sequence[np.ndarray]):
-    """The documents of one split as token arrays, int32 [lengths[i]], read when asked for.
-
-    There is no EOS.
+class Documents:
+    """The documents of one split, whose tokens are read when asked for, without EOS.
 
     name: of the corpus, 'pg19'.
     description: name and content, for captions and messages.
@@ -44,19 +40,6 @@ class Documents(Sequence[np.ndarray]):
         self._before = prefix if once else ()
         self.lengths = lengths + len(self._before)
         self.description = f'{len(lengths)} documents of the {split} split of {name}'
-
-    def __len__(self) -> int:
-        return len(self.lengths)
-
-    @overload
-    def __getitem__(self, index: int) -> np.ndarray: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[np.ndarray]: ...
-    def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        length = int(self.lengths[index])
-        return self.windows(np.asarray([index]), np.asarray([length]), length)[0]
 
     def windows(self, documents: np.ndarray, ends: np.ndarray, size: int) -> np.ndarray:
         """Tokens ends[i] - size .. ends[i] - 1 of documents[i], int32 [n, size].

@@ -13,6 +13,7 @@ from nope.data.documents import Documents
 from nope.evals import sliding
 from nope.evals.samples import SampleLog
 from tests import tiny
+from tests.data.documents import whole
 from tests.interop import stock
 
 VOCAB = 258  # of the byte tokenizer, with its marks
@@ -28,7 +29,7 @@ CASES: dict[str, dict[str, Any]] = {
 def stock_perplexity(model: Any, documents: Documents, length: int) -> float:
     """Every window by itself, in a loop over documents and ends."""
     losses: list[torch.Tensor] = []
-    for document in documents:
+    for document in whole(documents):
         for end in range(length, len(document), STRIDE):
             window = torch.from_numpy(document[end - length : end].astype(np.int64))
             labels = window.clone()

@@ -25,6 +25,7 @@ from nope.positions import Learned
 from nope.records import Records
 from nope.variables import Variables, lam_of, with_lam
 from tests import tiny
+from tests.data.documents import whole
 
 # Multipliers depend on the length of the sequence: a window of W tokens is one of W.
 CONFIG = tiny.model(vocab_size=258, lam=LogLength(train_length=8))
@@ -160,7 +161,7 @@ def test_every_window_is_scored_as_if_alone(bos: bool, tmp_path: pathlib.Path) -
     base = tiny.varied_lam(CONFIG)
     models = [with_lam(base, lam_of(base) * factor) for factor in (1.0, 0.5)]
     log = log_in(tmp_path)
-    found = run(documents, log, variables=models)
+    found, texts = run(documents, log, variables=models), whole(documents)
     scored: list[tuple[int, int]] = []
     for index, (length, variables) in enumerate(zip(LENGTHS, models, strict=True)):
         counts = [size + bos for size in SIZES]
@@ -168,7 +169,7 @@ def test_every_window_is_scored_as_if_alone(bos: bool, tmp_path: pathlib.Path) -
         scored = scored or [(d, end) for d, end in windows]  # those of the shortest
         losses = []
         for document, end in windows:
-            tokens = documents[document][end - length : end]
+            tokens = texts[document][end - length : end]
             assert (tokens[0] == 257) == (bos and end == length)
             losses.append(direct(variables, tokens, STRIDE))
             row = log[f'{length}/{document}/{end}']
@@ -180,7 +181,7 @@ def test_every_window_is_scored_as_if_alone(bos: bool, tmp_path: pathlib.Path) -
     np.testing.assert_array_equal(found['perplexity'], np.exp(found['loss']))
     assert len(log) == found['windows'].sum()
     assert found.along('length', 2).tolist() == list(LENGTHS)
-    tokens = np.concatenate([documents[d][end - STRIDE : end] for d, end in scored])
+    tokens = np.concatenate([texts[d][end - STRIDE : end] for d, end in scored])
     assert dict(found.attributes) == {
         'evaluation': 'perplexity',
         'unigram_nats': pytest.approx(unigram.entropy(tokens)),
@@ -241,7 +242,8 @@ def test_batches_are_full_and_divisible(
     options = {'mesh': mesh, 'batch_tokens': batch_tokens, 'budget': 9 * STRIDE}
     records = run(documents, log_in(tmp_path), (24,), **options)
     assert found == shapes
-    last = [documents[d][e - 1] / STRIDE for d, e in brute_force(documents.lengths, 24, STRIDE)]
+    texts = whole(documents)
+    last = [texts[d][e - 1] / STRIDE for d, e in brute_force(documents.lengths, 24, STRIDE)]
     np.testing.assert_allclose(records['loss'], np.mean(last[:9]))
 
 

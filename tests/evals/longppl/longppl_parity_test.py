@@ -15,6 +15,7 @@ from nope.evals.generation import Generator
 from nope.evals.longppl import Rule
 from nope.evals.samples import SampleLog
 from tests import tiny
+from tests.data.documents import whole
 from tests.interop import stock
 
 VOCAB = 258  # of the byte tokenizer, with its marks
@@ -60,7 +61,7 @@ def test_longppl_is_that_of_stock(books: Documents, tmp_path: pathlib.Path) -> N
         log=SampleLog(tmp_path / 'samples.jsonl'),
     )
     for index, length in enumerate(LENGTHS):
-        taken = [d[:length] for d in books if len(d) >= length][: BUDGET // length]
+        taken = [d[:length] for d in whole(books) if len(d) >= length][: BUDGET // length]
         keys = [loss for tokens in taken for loss in stock_key_losses(model, tokens)]
         losses = np.concatenate([token_losses(model, tokens) for tokens in taken])
         assert found['documents'][index] == len(taken) == 3
