@@ -19,7 +19,7 @@ from experiments.plan import make_plan
 from experiments.programs import Step
 from experiments.runs import RunSpec
 from experiments.workspace import Workspace
-from nope.evals.passkey import keys
+from nope.evals.passkey import cells
 from nope.model import counts
 from nope.runtime.files import write_json
 from nope.runtime.hardware import Target
@@ -83,9 +83,9 @@ def test_an_evaluation_costs_what_it_reads_forward() -> None:
 
 def test_a_passkey_evaluation_reads_every_cell_of_its_plan() -> None:
     (spec, *_) = evaluations(fig6.get_config('quick'), 'passkey')
-    cells = keys.plan(spec.max_length, spec.plan_seed)
-    assert sum(spec.reads.values()) == len(cells) * spec.tests
-    assert set(spec.reads) == {cell.length for cell in cells}
+    asked = cells.questions(spec.max_length, spec.plan_seed, spec.tests)
+    assert sum(spec.reads.values()) == len(asked)
+    assert set(spec.reads) == {question.length for question in asked}
 
 
 def test_what_only_files_tell_is_said_and_not_counted(tmp_path: pathlib.Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from nope.evals import bootstrap
 from nope.evals.forward import Progress
 from nope.evals.passkey import keys
+from nope.evals.passkey.keys import PasskeyQuestion
 from nope.evals.samples import SampleLog
 from nope.records import RESAMPLE, RESAMPLED, Measure
 from nope.runtime.seeds import check_seed
@@ -19,31 +19,6 @@ from nope.runtime.seeds import check_seed
 CHUNK_TOKENS = 2**20
 
 Row = Mapping[str, Any]
-
-
-@dataclasses.dataclass(frozen=True)
-class PasskeyQuestion:
-    """One test of one cell.
-
-    length: nominal tokens of prompt and answer. depth: the cell's, 0.0 .. 0.9. position: where
-    the needle is to lie, in tokens from the start. key: five digits.
-    """
-
-    length: int
-    depth: float
-    test: int
-    position: int
-    key: str
-
-    @property
-    def name(self) -> str:
-        """Its key in a log: 'length/depth/test'."""
-        return f'{self.length}/{self.depth}/{self.test}'
-
-    @property
-    def place(self) -> dict[str, Any]:
-        """Fields of the question in its row of a log."""
-        return {'length': self.length, 'depth': self.depth, 'test': self.test}
 
 
 def questions(
@@ -58,13 +33,8 @@ def questions(
     if not 1 <= tests <= keys.TESTS:
         raise ValueError(f'tests is {tests}; it must be in 1 .. {keys.TESTS}')
     check_seed(seed)
-    return tuple(
-        PasskeyQuestion(cell.length, cell.depth, test, cell.positions[test], cell.keys[test])
-        for cell in (
-            keys.plan_of_lengths(lengths, seed) if lengths else keys.plan(max_length, seed)
-        )
-        for test in range(tests)
-    )
+    planned = keys.plan_of_lengths(lengths, seed) if lengths else keys.plan(max_length, seed)
+    return tuple(question for question in planned if question.test < tests)
 
 
 def keep_fitting(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -20,21 +21,33 @@ TESTS = 10
 
 
 @dataclasses.dataclass(frozen=True)
-class DepthCell:
-    """Tests of one nominal length, in tokens, and one depth, a share of it (0.0 .. 0.9).
+class PasskeyQuestion:
+    """One test of one cell.
 
-    `positions[i]` is where test i hides `keys[i]`, in tokens from the start of the prompt; the
-    filler moves it to an earlier multiple of its own length (`fillers`).
+    length: nominal tokens of prompt and answer. depth: the cell's, 0.0 .. 0.9. position: where
+    the key is to lie, in tokens from the start of the prompt; the filler moves it to an earlier
+    multiple of its own length (`fillers`). key: five digits.
     """
 
     length: int
     depth: float
-    positions: tuple[int, ...]
-    keys: tuple[str, ...]
+    test: int
+    position: int
+    key: str
+
+    @property
+    def name(self) -> str:
+        """Its key in a log: 'length/depth/test'."""
+        return f'{self.length}/{self.depth}/{self.test}'
+
+    @property
+    def place(self) -> dict[str, Any]:
+        """Fields of the question in its row of a log."""
+        return {'length': self.length, 'depth': self.depth, 'test': self.test}
 
 
-def plan(max_length: int, seed: int = 42) -> tuple[DepthCell, ...]:
-    """The 160 cells of 10 tests: 16 lengths down from max_length, each at 10 depths.
+def plan(max_length: int, seed: int = 42) -> tuple[PasskeyQuestion, ...]:
+    """The 1,600 tests: 16 lengths down from max_length, each at 10 depths, 10 of each cell.
 
     One stream of numpy's legacy generator serves all cells, longest first and depths from 0.0: the
     positions and then the keys. ValueError unless max_length, in tokens, is a multiple of 16 and at
@@ -48,11 +61,11 @@ def plan(max_length: int, seed: int = 42) -> tuple[DepthCell, ...]:
     generator = np.random.RandomState(seed)
     parts = range(LENGTHS, 0, -1)
     lengths = (part * (max_length // LENGTHS) for part in parts)
-    return tuple(cell for length in lengths for cell in _cells(length, generator))
+    return tuple(question for length in lengths for question in _questions(length, generator))
 
 
-def plan_of_lengths(lengths: Sequence[int], seed: int = 42) -> tuple[DepthCell, ...]:
-    """The cells of 10 tests at chosen `lengths`, in tokens, longest first, each at 10 depths.
+def plan_of_lengths(lengths: Sequence[int], seed: int = 42) -> tuple[PasskeyQuestion, ...]:
+    """The tests at chosen `lengths`, in tokens, longest first, each at 10 depths, 10 of each cell.
 
     Every length has a generator of its own, seeded by `seed` and the length: other lengths change
     neither its positions nor its keys. ValueError for a length below 10 (a depth is then less than
@@ -62,24 +75,21 @@ def plan_of_lengths(lengths: Sequence[int], seed: int = 42) -> tuple[DepthCell, 
         if length < DEPTHS:
             raise ValueError(f'a length is {length} tokens; it must be at least {DEPTHS}')
     return tuple(
-        cell
+        question
         for length in sorted(lengths, reverse=True)
-        for cell in _cells(length, np.random.RandomState([seed, length]))
+        for question in _questions(length, np.random.RandomState([seed, length]))
     )
 
 
-def _cells(length: int, generator: np.random.RandomState) -> Iterator[DepthCell]:
-    """Cells of one length, depths from 0.0. Their positions and then keys are drawn in turn."""
+def _questions(length: int, generator: np.random.RandomState) -> Iterator[PasskeyQuestion]:
+    """Questions of one length, depths from 0.0. The positions of a depth and then its keys are
+    drawn in turn."""
     band = length // DEPTHS
     for depth in range(DEPTHS):
         positions = generator.randint(depth * band, (depth + 1) * band, TESTS)
         keys = generator.randint(KEYS.start, KEYS.stop, TESTS)
-        yield DepthCell(
-            length=length,
-            depth=depth / DEPTHS,
-            positions=tuple(positions.tolist()),
-            keys=tuple(map(str, keys.tolist())),
-        )
+        for test, (position, key) in enumerate(zip(positions.tolist(), keys.tolist(), strict=True)):
+            yield PasskeyQuestion(length, depth / DEPTHS, test, position, str(key))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -16,7 +16,7 @@ import numpy as np
 from nope.data import Tokenizer, encode_with_bos
 from nope.data.templates import FILLER, KEYS, NAMED, NAMES, TEXT, Template
 from nope.evals.passkey import cells, keys
-from nope.evals.passkey.cells import PasskeyQuestion
+from nope.evals.passkey.keys import PasskeyQuestion
 from nope.evals.passkey.retrieval import PasskeyPlan, PasskeyPrompt, answer_ids
 
 

@@ -17,8 +17,7 @@ from nope.data.templates import Template
 from nope.evals.forward import Progress
 from nope.evals.generation import Generator
 from nope.evals.passkey import cells, keys
-from nope.evals.passkey.cells import PasskeyQuestion
-from nope.evals.passkey.keys import PieceCounts
+from nope.evals.passkey.keys import PasskeyQuestion, PieceCounts
 from nope.evals.samples import SampleLog
 from nope.records import Records
 
