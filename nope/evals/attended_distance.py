@@ -18,7 +18,7 @@ from jax.sharding import Mesh
 
 from nope import sharding
 from nope.evals import attention_rows
-from nope.evals.attention_rows import BUDGET, Model
+from nope.evals.attention_rows import Model
 from nope.evals.forward import Progress
 from nope.model import ModelConfig
 from nope.records import Measure, Records
@@ -41,34 +41,29 @@ def run(
     parts: Sequence[CountedSequence],
     *,
     mesh: Mesh,
-    bins: int = BINS,
-    budget: int = BUDGET,
     progress: Progress = iter,
 ) -> Records:
     """Histograms over the counted queries of all sequences.
 
     Measures: `share` [layer, head, bin] of the queries, `distance` [layer, head], their mean. Bin b
-    of B holds b / B <= distance < (b + 1) / B. budget: attention weights held at once on each part
-    of the mesh. ValueError without a query, for fewer than one bin, and as
+    of B holds b / B <= distance < (b + 1) / B. ValueError without a query, and as
     `attention_rows.check_fits`.
     """
-    if bins < 1:
-        raise ValueError(f'bins is {bins}; accepted: at least 1')
     queries = sum(max(len(part.tokens) - part.first, 0) for part in parts)
     if not queries:
         raise ValueError('no sequence has a query that is counted')
     attention_rows.check_fits(config, [part.tokens for part in parts])
-    counts_LNC = np.zeros((config.attention_layers, config.heads, bins), np.int64)
+    counts_LNC = np.zeros((config.attention_layers, config.heads, BINS), np.int64)
     sums_LN = np.zeros((config.attention_layers, config.heads))
     given = [Model(config, variables)], [part.tokens for part in parts]
     with sharding.use(mesh):
-        for rows in attention_rows.over(*given, mesh=mesh, budget=budget, progress=progress):
+        for rows in attention_rows.over(*given, mesh=mesh, progress=progress):
             # A surplus row has one token, and no query from there on.
             first = np.ones(len(rows.lengths_B), np.int32)
             first[: len(rows.members)] = [parts[i].first for i in rows.members]
             first_B = sharding.put(first, sharding=sharding.rows(mesh))
             counted = rows.weights[0], rows.queries_R, first_B, rows.lengths_B
-            found = sharding.fetch(histogram(*counted, bins))
+            found = sharding.fetch(histogram(*counted, BINS))
             counts_LNC += np.asarray(found[0])
             sums_LN += np.asarray(found[1], np.float64)
     if np.isnan(sums_LN).any():
@@ -85,7 +80,7 @@ def run(
             'share': Measure(counts_LNC / queries, ('layer', 'head', 'bin'), 'share'),
             'distance': Measure(sums_LN / queries, ('layer', 'head'), 'share of the context'),
         },
-        coordinates={'bin': np.arange(bins) / bins},
+        coordinates={'bin': np.arange(BINS) / BINS},
     )
 
 

@@ -18,7 +18,7 @@ from jax.sharding import Mesh
 
 from nope import sharding
 from nope.evals import attention_rows
-from nope.evals.attention_rows import BUDGET, Model
+from nope.evals.attention_rows import Model
 from nope.evals.forward import Progress
 from nope.records import Measure, Records
 from nope.runtime.errors import OVERFLOWS
@@ -42,7 +42,6 @@ def run(
     *,
     mesh: Mesh,
     queries: int | None = None,
-    budget: int = BUDGET,
     progress: Progress = iter,
 ) -> Records:
     """Distances between two models that read the same tokens, averaged over each group's sequences.
@@ -50,7 +49,7 @@ def run(
     Measures: `distance` and `released` [length, layer], nats; `pairs` [length, layer, head, other]
     D_AT of every pair of heads, averaged first; `examples` [length]. There is no `released` where
     heads leave no pair (i, j) with i < j. queries: of each sequence, evenly spaced up to its last
-    token; None for all. budget: attention weights held at once on each part of the mesh.
+    token; None for all.
 
     ValueError for models of different numbers of layers, for no sequence, and as
     `attention_rows.check_fits`.
@@ -70,7 +69,7 @@ def run(
     shape = len(everything), first.config.attention_layers, first.config.heads, second.config.heads
     pairs, swapped, counts = np.zeros(shape), np.zeros(shape), np.zeros((len(everything), 1, 1, 1))
     lengths = np.array([len(x) for x in everything])
-    options: dict[str, Any] = {'queries': queries, 'budget': budget, 'progress': progress}
+    options: dict[str, Any] = {'queries': queries, 'progress': progress}
     with sharding.use(mesh):
         for rows in attention_rows.over((first, second), everything, mesh=mesh, **options):
             real = slice(len(rows.members))

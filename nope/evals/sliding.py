@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import jax
 import numpy as np
@@ -99,7 +99,7 @@ def plan(
 
 def run(
     config: ModelConfig,
-    variables: Variables | Sequence[Variables],
+    variables: Variables,
     documents: Documents,
     lengths: Sequence[int],
     *,
@@ -118,7 +118,6 @@ def run(
     resample of the documents, where each length has enough (nope.evals.bootstrap), `loss_resampled`
     [resample, length].
 
-    variables: one for every length, or one for all of them.
     budget: at most so many tokens are scored at each length.
     batch_tokens: a batch has so many on each part of the mesh's batch axes.
     log: its windows are not measured again; the others are added batch by batch.
@@ -132,9 +131,6 @@ def run(
         raise ValueError(
             f'length {max(lengths)}: {config.describe_position()} positions end at {config.longest}'
         )
-    models = [variables] * len(lengths) if isinstance(variables, Mapping) else variables
-    if len(models) != len(lengths):
-        raise ValueError(f'variables of {len(models)} models for {len(lengths)} lengths')
     found = plans(documents.lengths, lengths, stride=stride, budget=budget, aligned=aligned)
     for p in found:
         _log.info(
@@ -147,16 +143,16 @@ def run(
                 *(p.window, len(p), budget // stride, documents.description),
             )
     batches = [
-        (model, p, rows, size)
-        for model, p in zip(models, found, strict=True)
+        (p, rows, size)
+        for p in found
         for rows, size in _batches(p, stride, log, batch_tokens, mesh)
     ]
     pending: tuple[WindowPlan, np.ndarray, jax.Array] | None = None
-    for model, p, rows, size in progress(batches):
+    for p, rows, size in progress(batches):
         tokens = documents.windows(p.documents[rows], p.ends[rows], p.window)
         filled = np.concatenate([tokens, np.repeat(tokens[:1], size - len(rows), axis=0)])
         with sharding.use(mesh):
-            sums_B = loss_sums(config, stride, model, sharding.put(filled, sharding.rows(mesh)))
+            sums_B = loss_sums(config, stride, variables, sharding.put(filled, sharding.rows(mesh)))
         if pending is not None:
             _finish(*pending, stride, log)
         pending = p, rows, sums_B

@@ -24,8 +24,8 @@ PARTS = [
 ]
 
 
-def measured(config: Any, parts: Any = PARTS, **how: Any) -> records.Records:
-    return attended_distance.run(config, tiny.varied_lam(config, 1), parts, mesh=tiny.mesh(), **how)
+def measured(config: Any, parts: Any = PARTS) -> records.Records:
+    return attended_distance.run(config, tiny.varied_lam(config, 1), parts, mesh=tiny.mesh())
 
 
 @functools.cache
@@ -42,7 +42,7 @@ def weights(config: Any, number: int) -> np.ndarray:
 @pytest.mark.parametrize('position', [None, Alibi()], ids=['none', 'alibi'])
 def test_histograms_are_those_of_the_definition(position: Any, tmp_path: pathlib.Path) -> None:
     config = tiny.model() if position is None else tiny.model(position=position)
-    found = measured(config, bins=10)
+    found = measured(config)
     distances = []
     for number, part in enumerate(PARTS):
         for q in range(part.first, len(part.tokens)):
@@ -52,7 +52,7 @@ def test_histograms_are_those_of_the_definition(position: Any, tmp_path: pathlib
     assert found.attributes['queries'] == len(expected) == 5 + 5 + 11 + 1
     assert found.attributes['sequences'] == len(PARTS)
     np.testing.assert_allclose(found['distance'], expected.mean(axis=0), rtol=1e-6)
-    edges = np.arange(11) / 10
+    edges = np.arange(21) / 20
     for place in np.ndindex(expected.shape[1:]):
         counts, _ = np.histogram(expected[:, *place] + 1e-9, edges)
         np.testing.assert_allclose(found['share'][place], counts / len(expected))
@@ -71,15 +71,14 @@ def test_a_distance_on_the_edge_of_a_bin_is_in_the_upper_one() -> None:
     np.testing.assert_allclose(sums, [[0.5 + 0.3]], rtol=1e-6)
 
 
-@pytest.mark.parametrize(('parts', 'how', 'said'), [
-    ([CountedSequence(np.zeros(4, np.int32), 4)], {}, 'no sequence has a query that is counted'),
-    ([], {}, 'no sequence has a query that is counted'),
-    (PARTS, {'bins': 0}, 'bins is 0; accepted: at least 1'),
-    ([*PARTS, CountedSequence(np.zeros(0, np.int32), 0)], {}, 'a sequence is empty'),
+@pytest.mark.parametrize(('parts', 'said'), [
+    ([CountedSequence(np.zeros(4, np.int32), 4)], 'no sequence has a query that is counted'),
+    ([], 'no sequence has a query that is counted'),
+    ([*PARTS, CountedSequence(np.zeros(0, np.int32), 0)], 'a sequence is empty'),
 ])  # fmt: skip
-def test_bad_input_is_refused(parts: Any, how: Any, said: str) -> None:
+def test_bad_input_is_refused(parts: Any, said: str) -> None:
     with pytest.raises(ValueError, match=said):
-        measured(tiny.model(), parts, **how)
+        measured(tiny.model(), parts)
 
 
 def test_weights_that_are_no_numbers_have_no_distance() -> None:

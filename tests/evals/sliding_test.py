@@ -156,14 +156,12 @@ def test_impossible_plans_are_refused(counts, window, stride, budget, message) -
 
 @pytest.mark.parametrize('bos', [True, False])
 def test_every_window_is_scored_as_if_alone(bos: bool, tmp_path: pathlib.Path) -> None:
-    """Whatever the batch; multipliers, which may differ, are those of the window's length."""
+    """Whatever the batch; multipliers are those of the window's length."""
     documents = open_corpus(tmp_path / 'corpus', bos=bos)
-    base = tiny.varied_lam(CONFIG)
-    models = [with_lam(base, lam_of(base) * factor) for factor in (1.0, 0.5)]
-    log = log_in(tmp_path)
-    found, texts = run(documents, log, variables=models), whole(documents)
+    variables, log = tiny.varied_lam(CONFIG), log_in(tmp_path)
+    found, texts = run(documents, log), whole(documents)
     scored: list[tuple[int, int]] = []
-    for index, (length, variables) in enumerate(zip(LENGTHS, models, strict=True)):
+    for index, length in enumerate(LENGTHS):
         counts = [size + bos for size in SIZES]
         windows = brute_force(counts, length, STRIDE)[: BUDGET // STRIDE]
         scored = scored or [(d, end) for d, end in windows]  # those of the shortest
@@ -350,7 +348,6 @@ def test_a_loss_that_is_not_finite_is_named_and_not_kept(documents, tmp_path) ->
         ((16, 24, 16), {}, r'lengths \(16, 24, 16\): must be one or more, each of them once'),
         ((), {}, 'lengths'),
         ((16,), {'budget': 5}, 'budget 5'),
-        ((16, 24), {'variables': [None]}, 'variables of 1 models for 2 lengths'),
         (
             (16, 24),
             {'config': tiny.model(position=Learned(size=20))},

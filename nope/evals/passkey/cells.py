@@ -74,13 +74,13 @@ def answer_missing(
 
 
 def tabulate(
-    asked: Sequence[PasskeyQuestion], log: SampleLog, score: str
+    asked: Sequence[PasskeyQuestion], log: SampleLog
 ) -> tuple[dict[str, Measure], dict[str, np.ndarray]]:
     """Measures and coordinates of the records that the log's rows make.
 
-    accuracy [length, depth]: the mean over a cell of the rows' field `score`; tokens [length]:
-    the mean of the prompts' real tokens; accuracy_resampled [resample, length, depth]: of every
-    resample of the prompts of each cell, where it has several. Lengths ascend.
+    accuracy [length, depth]: the share of a cell's right answers; tokens [length]: the mean of the
+    prompts' real tokens; accuracy_resampled [resample, length, depth]: of every resample of the
+    prompts of each cell, where it has several. Lengths ascend.
     """
     lengths = sorted({question.length for question in asked})
     depths = sorted({question.depth for question in asked})
@@ -88,7 +88,7 @@ def tabulate(
     tokens: dict[int, list[int]] = {}
     for question in asked:
         row = log[question.name]
-        cells.setdefault((question.length, question.depth), []).append(float(row[score]))
+        cells.setdefault((question.length, question.depth), []).append(float(row['correct']))
         tokens.setdefault(question.length, []).append(row['tokens'])
     scores = np.array([[cells[length, depth] for depth in depths] for length in lengths])
     axes = ('length', 'depth')

@@ -181,7 +181,7 @@ def run(
         return rows
 
     cells.answer_missing(plan.questions, log, answer, progress)
-    measures, coordinates = cells.tabulate(plan.questions, log, 'correct')
+    measures, coordinates = cells.tabulate(plan.questions, log)
     attributes = {
         'evaluation': 'passkey',
         'max_length': plan.max_length,

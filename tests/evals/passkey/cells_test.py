@@ -52,7 +52,7 @@ class Answers:
             raise KeyboardInterrupt
         self.left -= 1
         self.chunks.append(list(chunk))
-        return [{**q.place, 'right': q.depth < 0.5, 'tokens': q.length - q.test} for q in chunk]
+        return [{**q.place, 'correct': q.depth < 0.5, 'tokens': q.length - q.test} for q in chunk]
 
 
 def test_chunks_hold_one_length_and_a_bounded_number_of_tokens(
@@ -92,7 +92,7 @@ def test_cells_are_means_with_lengths_ascending(tmp_path: pathlib.Path) -> None:
     asked = keep_fitting(questions(320, 42, 2), lambda q: q.length > 100, 320)
     log = SampleLog(tmp_path / 'log')
     answer_missing(asked, log, Answers(), iter)
-    measures, coordinates = tabulate(asked, log, 'right')
+    measures, coordinates = tabulate(asked, log)
     assert coordinates['length'].tolist() == list(range(120, 321, 20))
     np.testing.assert_array_equal(coordinates['depth'], np.arange(10) / 10)
     expected = np.repeat([[1.0] * 5 + [0.0] * 5], 11, axis=0)
