@@ -17,35 +17,24 @@ from __future__ import annotations
 import dataclasses
 import random
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
 
 from nope.data.splits import split_of
 from nope.data.templates import BRIEF, BRIEF_NAMED, FILLER, KEYS, NAMES, TEXT, shortest_named
 
 
-class Hay(Protocol):
-    """Haystack of a retrieval record, in pieces of `unit` characters that no key cuts."""
-
-    @property
-    def unit(self) -> int: ...
-
-    def take(self, pieces: int) -> str:
-        """The next so many pieces."""
-        ...
-
-
 class Filler:
-    """Repeats of the template's filler."""
+    """Hay of repeats of the template's filler, in pieces of `unit` characters that no key cuts."""
 
     unit = len(BRIEF.filler)
 
     def take(self, pieces: int) -> str:
+        """The next so many pieces."""
         return pieces * BRIEF.filler
 
 
 @dataclasses.dataclass
 class Text:
-    """Running text from character `place` on; behind its end it begins anew."""
+    """Hay of running text from character `place` on; behind its end it begins anew."""
 
     text: str
     place: int
@@ -55,6 +44,9 @@ class Text:
         begin, self.place = self.place, (self.place + pieces) % len(self.text)
         around = (begin + pieces) // len(self.text)
         return (self.text + around * self.text if around else self.text)[begin : begin + pieces]
+
+
+Hay = Filler | Text
 
 
 def shortest(needles: int) -> int:
