@@ -9,40 +9,30 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from nope.interop import rope_settings
 from nope.interop.families import kinds
 from nope.interop.families.decoder import Defaults
 from nope.interop.families.granite import BIASES, FREE, Granite
-from nope.interop.fields import MAX_LENGTH, Fields
+from nope.interop.families.interleaved import Interleaved
+from nope.interop.fields import Fields
 from nope.model import LayerKind, ModelConfig
 from nope.positions import NoPE, RoPE
 
 THETAS = 'layer_rope_theta'
-_WINDOW = 128  # of stock's class
 
 
-class _Windows:
-    """`layer_types` says which layers have the window; where it is left out, all but the first and
-    every fourth after it."""
+class _Windows(Interleaved):
+    """Without `layer_types` all but the first layer and every fourth after it have the window."""
 
-    keys = ('sliding_window', 'layer_types', THETAS)
-
-    def read(self, fields: Fields, layers: int, rope: RoPE) -> Sequence[LayerKind]:
-        window = _WINDOW
-        if 'sliding_window' in fields.values:  # of null stock makes no mask
-            window = fields.integer('sliding_window', MAX_LENGTH)
-        sliding = [layer % 4 != 0 for layer in range(layers)]
-        windows = kinds.read_windows(fields, layers, sliding, window)
-        return [LayerKind(rope, found) for found in windows]
+    keys: ClassVar[tuple[str, ...]] = ('sliding_window', 'layer_types', THETAS)
 
     def unwritable(self, config: ModelConfig) -> str | None:
         return kinds.several_windows(config)
 
-    def write(self, config: ModelConfig) -> dict[str, Any]:
-        window = next(iter(kinds.windows_of(config)), _WINDOW)
-        return {'sliding_window': window, 'layer_types': kinds.types_of(config)}
+    def _sliding(self, fields: Fields, layers: int) -> list[bool]:
+        return [layer % 4 != 0 for layer in range(layers)]
 
 
 class _GraniteSWA(Granite):
@@ -105,7 +95,7 @@ GRANITE_SWA = _GraniteSWA(
         epsilon=1e-5,
         tokens={'bos_token_id': 100_257, 'eos_token_id': 100_257},
     ),
-    layers=_Windows(),
+    layers=_Windows(window=128),
     biases=BIASES,
     fixed={'sinks': True},
     free=FREE,

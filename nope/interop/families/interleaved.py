@@ -26,11 +26,7 @@ class Interleaved:
 
     def read(self, fields: Fields, layers: int, rope: RoPE) -> Sequence[LayerKind]:
         window = self._window(fields)
-        sliding = [False] * layers
-        if not fields.has('layer_types'):
-            interval = fields.integer(_INTERVAL, MAX_LAYERS, self.interval)
-            sliding = [(layer + 1) % interval != 0 for layer in range(layers)]
-        windows = kinds.read_windows(fields, layers, sliding, window)
+        windows = kinds.read_windows(fields, layers, self._sliding(fields, layers), window)
         return [self._kind(window, rope) for window in windows]
 
     def unwritable(self, config: ModelConfig) -> str | None:
@@ -46,6 +42,13 @@ class Interleaved:
         if 'sliding_window' not in fields.values:
             return self.window
         return fields.integer('sliding_window', MAX_LENGTH)
+
+    def _sliding(self, fields: Fields, layers: int) -> list[bool]:
+        """Whether each layer has the window where `layer_types` does not say it."""
+        if fields.has('layer_types'):
+            return [False] * layers
+        interval = fields.integer(_INTERVAL, MAX_LAYERS, self.interval)
+        return [(layer + 1) % interval != 0 for layer in range(layers)]
 
     def _kind(self, window: int | None, rope: RoPE) -> LayerKind:
         return LayerKind(rope, window)
