@@ -84,8 +84,9 @@ class Layers(Protocol):
         ...
 
 
+@dataclasses.dataclass(frozen=True)
 class Alike:
-    """All layers alike: RoPE, every key seen."""
+    """All layers alike: RoPE, every key seen. keys: those by which a family reads others itself."""
 
     keys: tuple[str, ...] = ()
 
@@ -99,13 +100,6 @@ class Alike:
 
     def write(self, config: ModelConfig) -> dict[str, Any]:
         return {}
-
-
-@dataclasses.dataclass(frozen=True)
-class ReadByFamily(Alike):
-    """Layers that a family reads itself, by these keys."""
-
-    keys: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(eq=False)

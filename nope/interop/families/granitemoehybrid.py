@@ -21,7 +21,7 @@ import numpy as np
 
 from nope.interop.families import decoder_tensors, kinds, mamba_tensors
 from nope.interop.families.base import Described
-from nope.interop.families.decoder import Defaults, ReadByFamily
+from nope.interop.families.decoder import Alike, Defaults
 from nope.interop.families.granite import FREE, Granite
 from nope.interop.families.templates import (
     LayerTensor,
@@ -204,7 +204,7 @@ GRANITE_HYBRID = GraniteHybrid(
         longest=2048, heads=32, vocabulary=32_000, tokens={'bos_token_id': 1, 'eos_token_id': 2}
     ),
     biases={'attention_bias': ('qkv_bias', 'output_bias')},
-    layers=ReadByFamily(('layer_types', _ROTATES)),
+    layers=Alike(('layer_types', _ROTATES)),
     free=FREE,
     mixes=True,
 )

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from nope.interop.families import decoder_tensors, kinds
-from nope.interop.families.decoder import Decoder, Defaults, ReadByFamily
+from nope.interop.families.decoder import Alike, Decoder, Defaults
 from nope.interop.families.granite_swa import THETAS, with_bases
 from nope.interop.fields import MAX_LENGTH, Fields
 from nope.interop.mapping import Layout, Tensor
@@ -96,7 +96,7 @@ MUSE_GLIMMER = MuseGlimmer(
         epsilon=1e-5,
         tokens={'bos_token_id': 200_000, 'eos_token_id': 200_001},
     ),
-    layers=ReadByFamily(('sliding_window', 'layer_types', THETAS)),
+    layers=Alike(('sliding_window', 'layer_types', THETAS)),
     biases={'attention_bias': ('qkv_bias', 'output_bias')},
     qk_norm=True,
     fixed={

@@ -23,7 +23,7 @@ from typing import Any
 
 from nope.interop.families import common, decoder_tensors, kinds, mamba_tensors
 from nope.interop.families.base import Described, Ignored
-from nope.interop.families.decoder import Decoder, Defaults, ReadByFamily
+from nope.interop.families.decoder import Alike, Decoder, Defaults
 from nope.interop.families.templates import (
     LayerTensor,
     apart,
@@ -198,7 +198,7 @@ NEMOTRON_H = NemotronH(
         activation='relu2',
         tokens={'bos_token_id': 1, 'eos_token_id': 2, 'pad_token_id': 0},
     ),
-    layers=ReadByFamily(_TYPES),
+    layers=Alike(_TYPES),
     biases={'mlp_bias': ('mlp_bias',)},
     fixed={'mlp': 'plain', 'tied_head': False},
     notes={
