@@ -269,16 +269,7 @@ def begin_batch(
     return steps.begin(sampling, cache, logits_BV, new_tokens, stops, asked.idle_B, keys_B)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1), donate_argnums=3)
-def advance_batch(
-    config: ModelConfig,
-    sampling: Sampling,
-    weights: Mapping[str, Any],
-    state: steps.State,
-    stops: Stops,
-    upto: jax.Array,
-) -> steps.State:
-    return steps.advance(config, sampling, weights, state, stops, upto)
+advance_batch = jax.jit(steps.advance, static_argnums=(0, 1), donate_argnums=3)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))
