@@ -10,17 +10,12 @@ import collections
 import difflib
 import re
 import string
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
 
 _NO_PUNCTUATION = str.maketrans('', '', string.punctuation)
 
 # The scorer backtracks by recursion; of Python's 1000 frames, nine are taken when it begins.
 _BACKTRACK_CALLS = 991
-
-
-class Metric(Protocol):
-    def __call__(self, prediction: str, truth: str, *, classes: Sequence[str] = ()) -> float: ...
 
 
 def qa_f1(prediction: str, truth: str, *, classes: Sequence[str] = ()) -> float:
@@ -110,7 +105,7 @@ def code_sim(prediction: str, truth: str, *, classes: Sequence[str] = ()) -> flo
     return round(100 * difflib.SequenceMatcher(None, line, truth).ratio()) / 100
 
 
-METRICS: Mapping[str, Metric] = {
+METRICS: Mapping[str, Callable[..., float]] = {
     'qa_f1': qa_f1,
     'rouge_l': rouge_l,
     'classification': classification,

@@ -11,7 +11,7 @@ import numpy as np
 from nope.data.chat import Chat, prompt_ids
 from nope.data.prefix import encode_with_bos, prefix_of
 from nope.data.tokenizers import Tokenizer
-from nope.evals.longbench.datasets import CONTINUED, DATASETS, MOST_NEW_TOKENS
+from nope.evals.longbench.datasets import DATASETS, MOST_NEW_TOKENS
 from nope.evals.longbench.reading import LongBenchSample
 
 log = logging.getLogger(__name__)
@@ -75,11 +75,12 @@ def prompt(
     texts are tokenised again as one. The result is about as long. chat: asks in turns, which do not
     count. Prompts that a text goes on with are not asked in turns.
     """
-    text = DATASETS[sample.dataset].prompt.format(context=sample.context, input=sample.input)
+    dataset = DATASETS[sample.dataset]
+    text = dataset.prompt.format(context=sample.context, input=sample.input)
     ids = encode_with_bos(tokenizer, text, bos)
     truncated = len(ids) > max_length
     if truncated:
         half = max_length // 2
         text = tokenizer.decode(ids[:half]) + tokenizer.decode(ids[-half:])
-    asks = None if DATASETS[sample.dataset].category in CONTINUED else chat
+    asks = None if dataset.continued else chat
     return LongBenchPrompt(prompt_ids(tokenizer, text, bos, asks), truncated)
