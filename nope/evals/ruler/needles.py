@@ -12,6 +12,7 @@ from nope.evals.ruler import fitting
 from nope.evals.ruler.corpora import ESSAYS
 from nope.evals.ruler.fitting import Drawn, PromptSource, Request
 from nope.evals.ruler.sentences import split
+from nope.evals.ruler.vocabulary import Keys
 
 NEEDLE = 'One of the special magic {kind} for {key} is: {value}.'
 NOISE = 'The grass is green. The sky is blue. The sun is yellow. Here we go. There and back again.'
@@ -72,7 +73,7 @@ class _Haystack(PromptSource):
         self._task = task
         self._seed = request.seed
         self._stream = random.Random(request.seed)
-        self._keys = request.vocabulary().keys if task.needs_words else []
+        self._keys: Keys | list[str] = request.vocabulary().keys if task.needs_words else []
         self._essays = request.corpora.essays if task.haystack == 'essay' else []
         short = request.length < fitting.SHORT
         self.step = 500 if task.haystack == 'essay' else 5 if short else 25

@@ -9,7 +9,6 @@ import importlib.metadata
 import importlib.resources
 import itertools
 from collections.abc import Sequence
-from typing import overload
 
 from nope.data import digest
 
@@ -58,8 +57,9 @@ def load() -> Vocabulary:
     return Vocabulary(read('noun'), read('adjective'), read('verb'), name)
 
 
-class Keys(Sequence[str]):
-    """All distinct 'adjective-noun', sorted, made when asked for: there are six million.
+class Keys:
+    """All distinct 'adjective-noun', sorted, made when asked for: there are six million. They are
+    for `random.choice`.
 
     Keys of one adjective lie next to each other. If 'adjective-' begins another one
     ('good-natured'), both adjectives share a block.
@@ -82,14 +82,8 @@ class Keys(Sequence[str]):
     def __len__(self) -> int:
         return self._ends[-1] if self._ends else 0
 
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[str]: ...
-    def __getitem__(self, index: int | slice) -> str | list[str]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        index = range(len(self))[index]
+    def __getitem__(self, index: int) -> str:
+        """Key `index`, 0 or more."""
         number = bisect.bisect_right(self._ends, index)
         within = index - (self._ends[number - 1] if number else 0)
         block = self._blocks[number]
