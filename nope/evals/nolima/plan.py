@@ -11,7 +11,6 @@ import numpy as np
 from nope.data.tokenizers import Tokenizer
 from nope.evals.answers import Part, Sample
 from nope.evals.nolima import needles
-from nope.evals.nolima.haystack import Haystack
 from nope.evals.nolima.needles import CHARACTER, Pair
 from nope.runtime.files import read_utf8
 
@@ -20,6 +19,42 @@ DEPTHS = np.linspace(0, 100, 26) / 100
 SEED = 42
 BUDGET = 192  # tokens of an answer
 SYSTEM = 'You are a helpful assistant'  # of a chat
+
+
+class Haystack:
+    """A book in the tokens of a tokenizer: windows of it with a needle. name: for messages."""
+
+    def __init__(self, text: str, tokenizer: Tokenizer, name: str) -> None:
+        self._text, self._tokenizer, self._name = text, tokenizer, name
+
+    def place(self, needle: str, length: int, depth: float) -> str:
+        """`length` tokens of the book, with the needle on a line of its own at a depth, 0 .. 1.
+
+        The needle follows the first line end that lies `length * depth` tokens or more from the
+        beginning of the book; so many tokens stand before it. ValueError for a book that is too
+        short.
+        """
+        deep = np.nonzero(self._places / (length + 1) - depth >= 0)[0]
+        place = int(self._places[deep[0]]) if len(deep) else 0
+        begin = place - int(np.round(length * depth))
+        if not len(deep) or begin + length > len(self._ids):
+            raise ValueError(
+                f'{self._name} has {len(self._ids)} tokens, the last line end at '
+                f'{self._places[-1]}; it is too short for a length of {length}'
+            )
+        before = self._tokenizer.decode(self._ids[begin : place + 1])
+        behind = self._tokenizer.decode(self._ids[place + 1 : begin + length])
+        return f'{before[: max(before.rfind(chr(10)), 0)]} {needle}\n{behind}'
+
+    @functools.cached_property
+    def _ids(self) -> np.ndarray:
+        return self._tokenizer.encode(self._text)
+
+    @functools.cached_property
+    def _places(self) -> np.ndarray:
+        """The beginning, and the tokens that have a line end, int64, ascending."""
+        ends = [i for i in np.unique(self._ids) if '\n' in self._tokenizer.decode(np.array([i]))]
+        return np.concatenate([[0], np.nonzero(np.isin(self._ids, ends))[0]])
 
 
 @dataclasses.dataclass(frozen=True)

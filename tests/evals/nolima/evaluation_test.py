@@ -12,8 +12,7 @@ import pytest
 from nope.evals.answers import Sample
 from nope.evals.nolima import NolimaPlan, run
 from nope.evals.nolima.evaluation import base_score, effective_length
-from nope.evals.nolima.haystack import Haystack
-from nope.evals.nolima.plan import DEPTHS, contains
+from nope.evals.nolima.plan import DEPTHS, Haystack, contains
 from nope.evals.samples import SampleLog
 from tests.evals.nolima.files import ENTRIES, NAMES, book, write
 from tests.evals.writers import BYTES, Writer
