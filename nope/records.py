@@ -36,6 +36,17 @@ CHECKSUM = 'npz_sha256'
 SEAL = 'of_these'  # in records.json: a digest of what else is in it
 
 
+def unigram_entropy(tokens: np.ndarray) -> float:
+    """Nats a token, of integers of any shape, one at least: -sum p ln p over their own frequencies.
+
+    No model that knows frequencies alone has a lower loss on these tokens, however it was trained
+    (Gibbs). A model whose loss is not below shows no more than frequencies.
+    """
+    _, counts = np.unique(tokens, return_counts=True)
+    p = counts / counts.sum()
+    return float(-(p * np.log(p)).sum())
+
+
 @dataclasses.dataclass(frozen=True)
 class Measure:
     """One measured array: `values` with one axis name per dimension and a unit."""

@@ -164,3 +164,18 @@ def test_a_changed_attribute_or_measure_is_refused(tmp_path: pathlib.Path) -> No
             records.load(tmp_path)
     path.write_text(text.replace('\n', ' '))
     assert refusal(tmp_path) is None
+
+
+def test_the_entropy_is_that_of_the_frequencies():
+    tokens = np.array([[7, 7, 7], [7, 9, 300]])
+    expected = -(4 / 6 * np.log(4 / 6) + 2 / 6 * np.log(1 / 6))
+    assert records.unigram_entropy(tokens) == pytest.approx(expected)
+    assert records.unigram_entropy(np.full(5, 3)) == 0
+
+
+def test_no_model_of_frequencies_is_below_it():
+    rng = np.random.default_rng(0)
+    tokens = rng.integers(0, 5, 100)
+    for _ in range(20):
+        p = rng.dirichlet(np.ones(5))
+        assert -np.log(p[tokens]).mean() >= records.unigram_entropy(tokens)

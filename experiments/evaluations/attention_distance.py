@@ -20,12 +20,12 @@ from experiments.runs import Source, first_run, text_of
 from experiments.scope import MOST_TOKENS
 from experiments.specs import identifier
 from nope.data import TaskData, tokenizer_of
-from nope.evals import attention_distance, attention_rows, batching, unigram
+from nope.evals import attention_distance, attention_rows, batching
 from nope.evals.attention_distance import SequenceGroup
 from nope.evals.attention_rows import Model
 from nope.evals.generation import Generator
 from nope.model import ModelConfig
-from nope.records import FLOOR, INSIDE, Records
+from nope.records import FLOOR, INSIDE, Records, unigram_entropy
 
 EXAMPLES = 10  # of each length of a task, as in the paper
 
@@ -163,7 +163,7 @@ class AttentionDistanceSpec(EvalSpec):
         model = self.run.model, bench.variables(self.run), bench.mesh
         scores = Generator(*model, batch_tokens=bench.batch_tokens).score(prompts, answers)
         loss = -float(np.concatenate([score.log_probs for score in scores]).mean())
-        return {INSIDE: loss, FLOOR: unigram.entropy(np.concatenate(answers))}
+        return {INSIDE: loss, FLOOR: unigram_entropy(np.concatenate(answers))}
 
     def _groups(self, bench: Bench) -> list[SequenceGroup]:
         """Sequences that both models read, by the length of the problem or of the window."""

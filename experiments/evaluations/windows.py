@@ -19,8 +19,7 @@ from experiments.runs import Source, text_of
 from nope import sharding
 from nope.data.evaluation import CUTS, ENDS, EvalBlocks
 from nope.data.splits import SPLITS
-from nope.evals import unigram
-from nope.records import FLOOR, Records
+from nope.records import FLOOR, Records, unigram_entropy
 from nope.runtime.errors import FieldError
 
 FIRST = 'first'  # the cut of windows of files
@@ -117,7 +116,7 @@ class WindowSpec(EvalSpec):
         rows = most_rows(bench.batch_tokens, bench.mesh)(self.windows.length, sharding.RULES)
         how = {'mesh': bench.mesh, 'batch_size': rows, 'progress': bench.bar(self.title)}
         found, more = self.found(bench, read, **how)
-        floor = unigram.entropy(self.inside(read.tokens[:, 1:]))
+        floor = unigram_entropy(self.inside(read.tokens[:, 1:]))
         return found, {'documents': read.documents, FLOOR: floor} | more
 
     def inside(self, targets: np.ndarray) -> np.ndarray:

@@ -18,11 +18,11 @@ from jax.sharding import Mesh
 
 from nope import losses, sharding
 from nope.data.documents import Documents
-from nope.evals import batching, bootstrap, unigram
+from nope.evals import batching, bootstrap
 from nope.evals.forward import Progress
 from nope.evals.samples import SampleLog
 from nope.model import ModelConfig, apply
-from nope.records import FLOOR, Measure, Records
+from nope.records import FLOOR, Measure, Records, unigram_entropy
 from nope.variables import Variables
 
 _log = logging.getLogger(__name__)
@@ -234,7 +234,7 @@ def _records(
     return Records(
         attributes={
             'evaluation': 'perplexity',
-            FLOOR: unigram.entropy(scored),
+            FLOOR: unigram_entropy(scored),
             'stride': stride,
             'scored': budget,
             'bos': bool(documents.prefix),

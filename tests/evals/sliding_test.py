@@ -17,12 +17,12 @@ from nope import sharding
 from nope.data import DataConfig
 from nope.data.documents import Documents, open_documents
 from nope.data.sources import Text
-from nope.evals import bootstrap, sliding, unigram
+from nope.evals import bootstrap, sliding
 from nope.evals.samples import SampleLog
 from nope.model import apply
 from nope.model.lam import LogLength
 from nope.positions import Learned
-from nope.records import Records
+from nope.records import Records, unigram_entropy
 from nope.variables import Variables, lam_of, with_lam
 from tests import tiny
 from tests.data.documents import whole
@@ -182,7 +182,7 @@ def test_every_window_is_scored_as_if_alone(bos: bool, tmp_path: pathlib.Path) -
     tokens = np.concatenate([texts[d][end - STRIDE : end] for d, end in scored])
     assert dict(found.attributes) == {
         'evaluation': 'perplexity',
-        'unigram_nats': pytest.approx(unigram.entropy(tokens)),
+        'unigram_nats': pytest.approx(unigram_entropy(tokens)),
         'stride': STRIDE,
         'scored': BUDGET,
         'bos': bos,
@@ -200,8 +200,8 @@ def test_the_floor_is_of_the_tokens_that_are_scored_not_of_what_stands_in_front(
     scored = sliding.plans(every.lengths, LENGTHS, stride=STRIDE, budget=BUDGET, aligned=False)[0]
     tokens = every.windows(scored.documents, scored.ends, scored.window)[:, -STRIDE:]
     assert (tokens != 257).all()
-    assert floors[1].attributes['unigram_nats'] == pytest.approx(unigram.entropy(tokens))
-    assert abs(floors[0].attributes['unigram_nats'] - unigram.entropy(tokens)) < 0.2
+    assert floors[1].attributes['unigram_nats'] == pytest.approx(unigram_entropy(tokens))
+    assert abs(floors[0].attributes['unigram_nats'] - unigram_entropy(tokens)) < 0.2
 
 
 @pytest.mark.parametrize(
