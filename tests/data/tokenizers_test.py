@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import io
 import json
 import pathlib
 import pickle
@@ -11,6 +10,7 @@ import pytest
 
 from nope.data import ids_in_use, load_tokenizer, spells_special, split_stops
 from nope.data.prefix import encode_with_bos
+from tests.data.words import sentencepieces
 from tests.runtime.lfs import pointer
 
 BYTES = load_tokenizer('bytes')
@@ -18,19 +18,8 @@ BYTES = load_tokenizer('bytes')
 
 @pytest.fixture(scope='module')
 def sentencepiece_model(tmp_path_factory) -> bytes:
-    import sentencepiece
-
-    stream = io.BytesIO()
     lines = [f'the quick brown fox number {i} jumps over the lazy dog' for i in range(100)]
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(lines),
-        model_writer=stream,
-        vocab_size=300,
-        model_type='bpe',
-        byte_fallback=True,
-        minloglevel=2,
-    )
-    return stream.getvalue()
+    return sentencepieces(lines, vocab_size=300, byte_fallback=True)
 
 
 def hugging_face_json(specials: list[str], **changes) -> str:

@@ -1,8 +1,11 @@
-"""A tokenizer of whole words, for tests."""
+"""Small tokenizers, for tests."""
 
 from __future__ import annotations
 
+import io
 import pathlib
+from collections.abc import Iterable
+from typing import Any
 
 import tokenizers
 
@@ -19,3 +22,16 @@ def words(folder: pathlib.Path, *names: str) -> Tokenizer:
     made.add_special_tokens([name for name in names if name.startswith('<')])
     made.save(str(folder / 'tokenizer.json'))
     return load_tokenizer(str(folder / 'tokenizer.json'))
+
+
+def sentencepieces(lines: Iterable[str], **options: Any) -> bytes:
+    """Bytes of a SentencePiece model that is trained on lines; of pairs unless options say else."""
+    import sentencepiece
+
+    stream = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines),
+        model_writer=stream,
+        **{'model_type': 'bpe', 'minloglevel': 2, **options},
+    )
+    return stream.getvalue()

@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-import io
-
 import pytest
 
 from nope.data import load_tokenizer
 from nope.data.tasks import symbols
 from nope.data.tokenizers import SentencePieceTokenizer
+from tests.data.words import sentencepieces
 
 
 @pytest.fixture(scope='module')
 def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> SentencePieceTokenizer:
     """A model with marked and unmarked words, punctuation and a few lone letters."""
-    import sentencepiece
-
-    stream = io.BytesIO()
     lines = [f'{a} {b} the fox ({a}), b-a jumped; {a}{b} of it = 1' for a in 'abcd' for b in 'xyz7']
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(lines * 20),
-        model_writer=stream,
-        vocab_size=90,
-        model_type='bpe',
-        minloglevel=2,
-    )
     path = tmp_path_factory.mktemp('model') / 'tiny.model'
-    path.write_bytes(stream.getvalue())
+    path.write_bytes(sentencepieces(lines * 20, vocab_size=90))
     found = load_tokenizer(str(path))
     assert isinstance(found, SentencePieceTokenizer)
     return found

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import io
 import logging
 from typing import Any
 
@@ -12,6 +11,7 @@ from nope.data.tokenizers import ByteTokenizer, Tokenizer
 from nope.evals.longbench import DATASETS, prompt_budget
 from nope.evals.longbench.prompts import check_settings, prompt
 from nope.evals.longbench.reading import LongBenchSample
+from tests.data.words import sentencepieces
 
 BYTES = ByteTokenizer()
 WORDS = 'The quick brown fox jumps over the lazy dog, and naïve cats — seven — watch. '
@@ -25,20 +25,9 @@ def sample(
 
 @pytest.fixture(scope='module')
 def sentencepiece_tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
-    import sentencepiece
-
-    stream = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter([WORDS] * 20),
-        model_writer=stream,
-        vocab_size=330,
-        model_type='bpe',
-        byte_fallback=True,
-        normalization_rule_name='identity',
-        minloglevel=2,
-    )
+    options = {'byte_fallback': True, 'normalization_rule_name': 'identity'}
     path = tmp_path_factory.mktemp('tokenizer') / 'small.model'
-    path.write_bytes(stream.getvalue())
+    path.write_bytes(sentencepieces([WORDS] * 20, vocab_size=330, **options))
     return load_tokenizer(str(path))
 
 

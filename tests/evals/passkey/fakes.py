@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import io
 import pathlib
 import re
 from collections.abc import Callable, Sequence
@@ -14,6 +13,7 @@ import numpy as np
 from nope.data import Tokenizer, load_tokenizer
 from nope.data.templates import PAPER
 from nope.evals.generation import Options
+from tests.data.words import sentencepieces
 
 BYTES = load_tokenizer('bytes')
 
@@ -50,21 +50,15 @@ def llama_pieces(text: str) -> list[str]:
 
 def sentencepiece_tokenizer(folder: pathlib.Path) -> Tokenizer:
     """Of Llama's options: a space in front of every text, single digits, bytes for the unknown."""
-    import sentencepiece
-
-    stream = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter([PAPER.prompt(str(key), 1, 1) for key in range(10_000, 10_100)]),
-        model_writer=stream,
+    model = sentencepieces(
+        [PAPER.prompt(str(key), 1, 1) for key in range(10_000, 10_100)],
         vocab_size=360,
-        model_type='bpe',
         byte_fallback=True,
         split_digits=True,
         normalization_rule_name='identity',
         remove_extra_whitespaces=False,
-        minloglevel=2,
     )
-    (folder / 'tokenizer.model').write_bytes(stream.getvalue())
+    (folder / 'tokenizer.model').write_bytes(model)
     return load_tokenizer(str(folder / 'tokenizer.model'))
 
 

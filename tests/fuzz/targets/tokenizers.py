@@ -10,6 +10,7 @@ import numpy as np
 
 from nope.data import load_tokenizer
 from tests.data.tokenizers_test import hugging_face_json
+from tests.data.words import sentencepieces
 from tests.fuzz.case import Case, Target, attempt, expect
 from tests.fuzz.mutation import Draw, choice, json_bytes, mutated, one_in
 
@@ -17,21 +18,13 @@ PROBE = 'the lazy fox → \U0001f98a </s> 12\t\n naïve \ufffd'
 
 
 def sentencepiece_model(kind: str) -> bytes:
-    import io
-
-    import sentencepiece
-
-    stream = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter([f'the quick brown fox number {i} jumps' for i in range(60)]),
-        model_writer=stream,
+    return sentencepieces(
+        [f'the quick brown fox number {i} jumps' for i in range(60)],
         vocab_size=290 if kind == 'bpe' else 60,
         model_type=kind,
         byte_fallback=kind == 'bpe',
         hard_vocab_limit=False,
-        minloglevel=2,
     )
-    return stream.getvalue()
 
 
 def _probe(path: pathlib.Path) -> Any:
