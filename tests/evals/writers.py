@@ -13,17 +13,16 @@ BYTES = ByteTokenizer()
 
 
 class Writer:
-    """Writes what `says` answers to a prompt. calls: the prompts of each batch, and its options."""
+    """Writes what `says` answers to a prompt. calls: each batch's prompts, and its options."""
 
     def __init__(self, says: Callable[[str], str]) -> None:
-        self.calls: list[tuple[list[str], Options]] = []
+        self.calls: list[tuple[list[np.ndarray], Options]] = []
         self._says = says
 
     def generate(self, prompts: Sequence[np.ndarray], options: Options) -> list[np.ndarray]:
-        texts = [BYTES.decode(ids) for ids in prompts]
-        self.calls.append((texts, options))
-        return [BYTES.encode(self._says(text)) for text in texts]
+        self.calls.append((list(prompts), options))
+        return [BYTES.encode(self._says(BYTES.decode(ids))) for ids in prompts]
 
     @property
     def prompts(self) -> list[str]:
-        return [text for texts, _ in self.calls for text in texts]
+        return [BYTES.decode(ids) for prompts, _ in self.calls for ids in prompts]

@@ -1,40 +1,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
-from nope.data.tokenizers import ByteTokenizer
 from nope.evals import answers
 from nope.evals.generation import Options
 from nope.evals.ruler import TASKS, RulerPlan, effective, run
 from nope.evals.samples import SampleLog
 from tests.evals.ruler.pieces import vocabulary
+from tests.evals.writers import BYTES, Writer
 
-BYTES = ByteTokenizer()
 WORDS = vocabulary()
 
 
-class Reader:
-    """Finds the needle that a prompt asks for; says nothing to other questions."""
-
-    def __init__(self) -> None:
-        self.calls: list[tuple[list[np.ndarray], Options]] = []
-
-    def generate(self, prompts: Sequence[np.ndarray], options: Options) -> list[np.ndarray]:
-        self.calls.append((list(prompts), options))
-        return [BYTES.encode(self._answer(BYTES.decode(ids))) for ids in prompts]
-
-    def _answer(self, text: str) -> str:
-        asked = re.search(r'What is the special magic \w+ for (\S+) mentioned', text)
-        if asked is None:
-            return ' \n'
-        needle = re.search(rf'for {asked[1]} is: (\S+)\.', text)
-        assert needle is not None
-        return f' {needle[1].upper()}.'
+def find(text: str) -> str:
+    """The needle that a prompt asks for; nothing for other questions."""
+    asked = re.search(r'What is the special magic \w+ for (\S+) mentioned', text)
+    if asked is None:
+        return ' \n'
+    needle = re.search(rf'for {asked[1]} is: (\S+)\.', text)
+    assert needle is not None
+    return f' {needle[1].upper()}.'
 
 
 def plan(**changes: Any) -> RulerPlan:
@@ -49,7 +38,7 @@ def plan(**changes: Any) -> RulerPlan:
 
 
 def test_scores_are_means_over_samples(log: SampleLog) -> None:
-    found = run(Reader(), plan(), log=log, bos=False)
+    found = run(Writer(find), plan(), log=log, bos=False)
     assert found['score'].tolist() == [[100, 0], [100, 0]]
     assert found['nulls'].tolist() == [[0, 3], [0, 3]]
     assert found['samples'].tolist() == [[3, 3], [3, 3]]
@@ -69,7 +58,7 @@ def test_answers_have_the_budget_of_their_task(
     log: SampleLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(answers, 'BATCH', 2)
-    reader = Reader()
+    reader = Writer(find)
     run(reader, plan(), log=log, bos=True)
     assert [len(prompts) for prompts, _ in reader.calls] == [2, 1] * 4
     for prompts, options in reader.calls:

@@ -6,39 +6,20 @@ import json
 import pathlib
 import random
 import re
-from typing import Any
-
-import numpy as np
 
 from nope.evals.ruler.vocabulary import Vocabulary
+from tests.evals.passkey.fakes import Pieces
 
 LETTERS = 'abcdefghijklmnopqrstuvwxyz'
 
 
-class Pieces:
-    """Pieces of words of five letters at most, single digits and marks; ids are their places in
-    the order in which they were first seen."""
+def pieces() -> Pieces:
+    """Of words five letters at most, single digits and marks."""
+    return Pieces(_cut, vocab_size=100_000)
 
-    eos_id, bos_id = 0, 1
-    prefix = ()
-    fingerprint = 'pieces'
-    vocab_size = 100_000
 
-    def __init__(self) -> None:
-        self._ids: dict[str, int] = {}
-        self._pieces: list[str] = ['', '']
-
-    def encode(self, text: str | bytes) -> np.ndarray:
-        assert isinstance(text, str)
-        found = re.findall(r' ?[A-Za-z]{1,5}|\d|\s|[^\w\s]', text)
-        for piece in found:
-            if piece not in self._ids:
-                self._ids[piece] = len(self._pieces)
-                self._pieces.append(piece)
-        return np.array([self._ids[piece] for piece in found], np.int32)
-
-    def decode(self, ids: Any) -> str:
-        return ''.join(self._pieces[int(i)] for i in ids)
+def _cut(text: str) -> list[str]:
+    return re.findall(r' ?[A-Za-z]{1,5}|\d|\s|[^\w\s]', text)
 
 
 def vocabulary() -> Vocabulary:

@@ -13,7 +13,7 @@ from nope.data.tokenizers import ByteTokenizer
 from nope.evals.ruler import FREE, TASKS, Corpora, RulerPlan, prompts
 from nope.evals.ruler.fitting import Sample
 from nope.evals.ruler.needles import DEPTHS
-from tests.evals.ruler.pieces import Pieces, vocabulary, write_files
+from tests.evals.ruler.pieces import pieces, vocabulary, write_files
 
 WORDS = vocabulary()
 
@@ -25,7 +25,7 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> Corpora:
 
 def plan(task: str, length: int = 2048, **changes: Any) -> RulerPlan:
     settings: dict[str, Any] = {'samples': 3, 'words': WORDS, **changes}
-    return RulerPlan(settings.pop('tokenizer', Pieces()), (task,), (length,), **settings)
+    return RulerPlan(settings.pop('tokenizer', pieces()), (task,), (length,), **settings)
 
 
 def made(task: str, length: int = 2048, **changes: Any) -> list[Sample]:
@@ -57,7 +57,7 @@ def digests(name: str, **changes: Any) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize('tokenizer', [Pieces(), ByteTokenizer()], ids=['pieces', 'bytes'])
+@pytest.mark.parametrize('tokenizer', [pieces(), ByteTokenizer()], ids=['pieces', 'bytes'])
 @pytest.mark.parametrize('name', TASKS)
 def test_prompt_and_answer_keep_within_the_length(
     name: str, tokenizer: Any, corpora: Corpora
@@ -161,9 +161,9 @@ def test_files_are_asked_for_before_any_work(tmp_path: pathlib.Path) -> None:
     message = r"folder is '.*': PaulGrahamEssays.json, squad.json missing \(.*\{\"text\""
     with pytest.raises(FileNotFoundError, match=message):
         tasks = 'niah_single_2', 'qa_1'
-        RulerPlan(Pieces(), tasks, (2048,), corpora=Corpora(tmp_path), words=WORDS)
+        RulerPlan(pieces(), tasks, (2048,), corpora=Corpora(tmp_path), words=WORDS)
     with pytest.raises(FileNotFoundError, match=r'no folder was given: hotpotqa.json missing'):
-        RulerPlan(Pieces(), ('qa_2',), (2048,))
+        RulerPlan(pieces(), ('qa_2',), (2048,))
 
 
 def test_prompts_are_made_once_for_a_tokenizer_and_a_length(
@@ -184,7 +184,7 @@ def test_prompts_are_made_once_for_a_tokenizer_and_a_length(
 
 
 def test_tasks_that_a_length_has_no_room_for_are_left_out() -> None:
-    whole = RulerPlan(Pieces(), ('niah_single_1', 'vt'), (512, 4096), samples=1, words=WORDS)
+    whole = RulerPlan(pieces(), ('niah_single_1', 'vt'), (512, 4096), samples=1, words=WORDS)
     found, misfits = whole.fitting()
     assert found == dataclasses.replace(whole, tasks=('niah_single_1',))
     assert [*misfits] == ['vt'] and 'vt: length is 512 tokens; the shortest' in misfits['vt']
@@ -212,7 +212,7 @@ def test_an_answer_begins_where_its_task_says(name: str, corpora: Corpora) -> No
 
 def of_two(cache: pathlib.Path | None, lengths: tuple[int, ...] = (1024, 2048)) -> RulerPlan:
     settings: dict[str, Any] = {'samples': 3, 'words': WORDS, 'cache': cache}
-    return RulerPlan(Pieces(), ('vt', 'niah_multikey_3'), lengths, **settings)
+    return RulerPlan(pieces(), ('vt', 'niah_multikey_3'), lengths, **settings)
 
 
 def test_what_a_cache_lacks_is_built_alike_by_any_number_of_processes(
