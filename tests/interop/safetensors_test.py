@@ -130,26 +130,12 @@ def test_a_file_that_is_cut_anywhere_or_too_long_is_named(tmp_path) -> None:
             safetensors.read_header(path)
 
 
-@pytest.mark.parametrize(
-    ('header', 'words'),
-    [
-        (b'[]', 'sequence, expected'),
-        (b'{"a": ' * 200_000, 'JSON'),
-        ({'a.weight': entry('F31', [1], 0, 4)}, '`F31`, expected one of'),
-        ({'a.weight': entry('F32', [1 << 32, 1 << 32], 0, 0)}, 'overflow'),  # 0 in a uint64
-        ({'a.weight': entry('F32', [1 << 40], 0, 1 << 42)}, 'not fully covered'),
-        ({'b': entry('F32', [1], 2, 6), 'a': entry('F32', [1], 0, 4)}, 'invalid offset'),  # overlap
-        ({'b': entry('F32', [1], 5, 9), 'a': entry('F32', [1], 0, 4)}, 'invalid offset'),  # gap
-    ],
-    ids=range(7),
-)
-def test_headers_that_are_not_the_format(tmp_path, header: Any, words: str) -> None:
+def test_a_shape_of_more_bytes_than_can_be_counted_is_refused(tmp_path) -> None:
     path = tmp_path / 'x.safetensors'
-    data = header if isinstance(header, bytes) else json.dumps(header).encode()
-    path.write_bytes(framed(data, bytes(4)))
-    with pytest.raises(CheckpointFileError, match=words) as caught:
+    header = {'a.weight': entry('F32', [1 << 32, 1 << 32], 0, 0)}  # 0 in a uint64
+    path.write_bytes(framed(json.dumps(header).encode(), bytes(4)))
+    with pytest.raises(CheckpointFileError, match=r'x\.safetensors.*overflow'):
         safetensors.read_header(path)
-    assert str(path) in str(caught.value) and len(str(caught.value)) < 1000
 
 
 @pytest.mark.parametrize('length', [0, 93, 150_000_000, (1 << 64) - 1])
