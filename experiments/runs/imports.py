@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import logging
 from typing import Any
 
@@ -17,12 +16,11 @@ from nope.identity import execution_fields
 from nope.interop import Described
 from nope.model import ModelConfig
 from nope.positions import NoPE
+from nope.runtime.saying import say
 
 FIELDS = ('init', 'nope', 'own_tokenizer', 'model', 'data')
 # What a config may say of an imported model; all else stands in its directory.
 CHANGES = ('position', 'lam_layers', 'dtype', 'remat', 'attention', 'unroll')
-
-log = logging.getLogger(__name__)
 
 
 def from_entry(scope: Scope, entry: Section) -> ImportSpec:
@@ -45,9 +43,10 @@ def from_entry(scope: Scope, entry: Section) -> ImportSpec:
             f'{described.model.vocab_size}'
         )
     if described.train_length not in (None, scope.length):
-        _warn_once(
+        say(
+            logging.WARNING,
             f'train.length is {scope.length}, but the model in {path} says that it was trained at '
-            f'{described.train_length} (train.length=None takes that)'
+            f'{described.train_length} (train.length=None takes that)',
         )
     section = scope.section('model').changed(dict(changes.without('position')), changes.name)
     own_lambda = opened.directory.brings_lambda
@@ -117,9 +116,10 @@ def _described(scope: Scope, entry: Section, opened: Opened) -> tuple[Section, D
     section = scope.section('model')
     asked = 'position' in section and section.inner('position') == {'kind': 'none'}
     if asked and not any(model.without_position):
-        _warn_once(
+        say(
+            logging.WARNING,
             f'{entry.name}: the model in {directory.path} has {says} positions; where it was '
-            'trained without them, set nope=True'
+            'trained without them, set nope=True',
         )
     return changes, described
 
@@ -132,8 +132,3 @@ def _turn_apart(model: ModelConfig) -> bool:
         for limited in (True, False)
     )
     return bool(near and far and near != far)
-
-
-@functools.lru_cache(maxsize=8)
-def _warn_once(text: str) -> None:
-    log.warning('%s', text)

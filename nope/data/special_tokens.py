@@ -8,8 +8,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
-import logging
 import pathlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -31,8 +29,6 @@ CLASSES = {'gpt2': 'GPT2Tokenizer', 'gpt_neox': 'GPTNeoXTokenizer', 'mpt': 'GPTN
 READ_AS_IT_IS = (
     *('granite', 'granitemoehybrid', 'ministral3', 'mistral', 'olmo2', 'olmo3', 'phi3', 'qwen2'),
 )
-
-log = logging.getLogger(__name__)
 
 
 class Unusable(Exception):
@@ -118,12 +114,6 @@ def read(tokenizer: pathlib.Path) -> Declared:
         config=config,
         model=_object(tokenizer, 'config.json').get('model_type'),
     )
-
-
-@functools.cache
-def say_guess(named: str, taken: str) -> None:
-    """Once: no file declares a token, and pieces of the vocabulary are taken for it."""
-    log.warning('%s: no file beside it declares its special tokens; taken are %s', named, taken)
 
 
 def _tokens(fields: Mapping[str, Any]) -> dict[str, str | None]:

@@ -12,6 +12,7 @@ import contextlib
 import dataclasses
 import functools
 import itertools
+import logging
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
@@ -21,6 +22,7 @@ import numpy as np
 from nope.data import digest, sentencepiece_file, special_tokens
 from nope.data.special_tokens import BOS, EOS, Declared, Unusable
 from nope.runtime import files
+from nope.runtime.saying import say
 
 BYTE_VALUES = 256
 ADDED_FLAGS = ('special', 'single_word', 'lstrip', 'rstrip', 'normalized')
@@ -426,7 +428,9 @@ def _marks(
         lacking['BOS'] = special_tokens.BOS_PIECES
     taken = {role: piece for role, pieces in lacking.items() if (piece := usual(pieces))}
     if taken:
-        special_tokens.say_guess(named, ', '.join(f'{r} {piece}' for r, piece in taken.items()))
+        guess = ', '.join(f'{role} {piece}' for role, piece in taken.items())
+        text = f'{named}: no file beside it declares its special tokens; taken are {guess}'
+        say(logging.WARNING, text)
     eos = piece_id(taken['EOS']) if 'EOS' in taken else eos
     bos = piece_id(taken['BOS']) if 'BOS' in taken else bos
     if eos is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 import os
 import pathlib
@@ -13,8 +12,7 @@ from nope.data import digest
 from nope.data.sources import left_out, suffixes
 from nope.data.splits import named_splits
 from nope.runtime import files
-
-log = logging.getLogger(__name__)
+from nope.runtime.saying import say
 
 # Raise when other documents, or other splits of them, are read of the same files.
 VERSION = 2
@@ -103,12 +101,6 @@ def list_corpus(
             f'in none of them and are left out: {some}',
         )
     return sorted(splits) or names, splits
-
-
-@functools.cache
-def say(level: int, text: str) -> None:
-    """Once."""
-    log.log(level, '%s', text)
 
 
 def _walk(

@@ -24,6 +24,7 @@ from nope.data import digest, splits
 from nope.data.sources import folders, left_out, suffixes
 from nope.data.sources.base import PART_BYTES, FileSource
 from nope.runtime import files
+from nope.runtime.saying import say
 
 PIECE_BYTES = 64 << 20
 LEAST_TRAINED = 0.5  # share of the bytes that a split by hash leaves for training
@@ -125,7 +126,7 @@ def warn_of_data(name: str, path: pathlib.Path, found: Sequence[str]) -> None:
     kind, count = kinds.most_common(1)[0]
     if kind is not None and 2 * count > len(found):
         how = suffixes.advice(kind, path)
-        folders.say(logging.WARNING, f'{name}: {path} is read as plain text; {how}')
+        say(logging.WARNING, f'{name}: {path} is read as plain text; {how}')
 
 
 def _splits(path: pathlib.Path, names: Sequence[str]) -> dict[str, str]:

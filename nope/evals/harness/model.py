@@ -34,6 +34,7 @@ from nope.evals.generation import Generator, Options
 from nope.evals.harness.options import options_of
 from nope.evals.harness.tasks import check_installed
 from nope.evals.samples import SampleLog
+from nope.runtime.saying import say
 
 # Requests between two writes of the log, on every device.
 SCORES_AT_ONCE, TEXTS_AT_ONCE = 1024, 64
@@ -41,7 +42,6 @@ SCORES_AT_ONCE, TEXTS_AT_ONCE = 1024, 64
 Pair = tuple[list[int], list[int]]  # ids of a context, and of what is scored after it
 Row = dict[str, Any]
 _ids = functools.partial(np.asarray, dtype=np.int32)
-_log = logging.getLogger(__name__)
 
 
 def adapter(generator: Generator, tokenizer: Tokenizer, **settings: Any) -> Any:
@@ -151,7 +151,7 @@ class Requests:
         except ValueError as error:
             if len(others) == len(chat_history):
                 raise
-            _say_once(f"{error}; turns of the role 'system' are left out")
+            say(logging.WARNING, f"{error}; turns of the role 'system' are left out")
             return render(others)
 
     def _loglikelihood_tokens(
@@ -292,11 +292,6 @@ class Requests:
         for chunk in self._progress(lacking):
             rows = zip(chunk, compute([asked[key] for key in chunk]), strict=True)
             self._answers.append({key: row for key, row in rows if key not in self._answers})
-
-
-@functools.cache
-def _say_once(text: str) -> None:
-    _log.warning('%s', text)
 
 
 class _Memory(dict[str, Row]):
