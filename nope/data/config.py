@@ -47,13 +47,6 @@ class DataConfig:
     bos: bool = False
 
     def __post_init__(self) -> None:
-        if not self.sources:
-            raise ValueError('data.sources is empty: name at least one source')
-        if len(self.weights) != len(self.sources):
-            raise ValueError(
-                f'data.weights={self.weights}: {len(self.sources)} sources take '
-                f'{len(self.sources)} weights'
-            )
         for source, weight in zip(self.sources, self.weights, strict=True):
             if not (math.isfinite(weight) and weight > 0):
                 raise ValueError(

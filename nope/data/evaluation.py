@@ -12,7 +12,6 @@ from nope.data.config import DataConfig
 from nope.data.prefix import begun
 from nope.data.shards import TokenStore
 from nope.data.sources import Source
-from nope.data.splits import SPLITS
 
 # How windows are cut: from within documents, one after the other from all documents joined, or as
 # the last tokens of each document.
@@ -67,10 +66,6 @@ def eval_blocks(
     Raises ValueError where no document is long enough, naming the longest, and as
     `stores.open_store`.
     """
-    if split not in SPLITS[1:]:
-        raise ValueError(f'split {split!r}: must be validation or test')
-    if length < 1 or count < 1:
-        raise ValueError(f'length {length} and count {count} must be at least 1')
     source = config.sources[config.eval_source]
     store = stores.open_store(config, config.eval_source, split, cache)
     starts, lengths = store.document_spans()
@@ -78,8 +73,6 @@ def eval_blocks(
     if cut == 'packed':
         found = _packed(store, (starts, lengths), length + 1, count, split, source)
         return dataclasses.replace(found, tokens=begun(found.tokens, prefix))
-    if cut not in CUTS:
-        raise ValueError(f'cut {cut!r}: accepted: {", ".join(CUTS)}')
     if cut == ENDS:
         least = max(shortest or 0, length + 1)
         eligible = np.flatnonzero((lengths >= least) & (longest is None or lengths < longest))

@@ -55,13 +55,7 @@ def training_batches(
     Raises ValueError or FileNotFoundError before the first batch, naming the field: as
     `stores.open_store`, and FieldError for a length above every document of the training split.
     """
-    least = {'length': (length, 1), 'batch_size': (batch_size, 1)}
-    for name, (value, lowest) in (least | {'seed': (seed, 0), 'start': (start, 0)}).items():
-        if value < lowest:
-            raise FieldError(name, value, f'it must be at least {lowest}')
     read = [stores.open_store(config, i, 'train', cache) for i in range(len(config.sources))]
-    if position_range is not None and position_range < length:
-        raise FieldError('position_range', position_range, f'it is below the length, {length}')
     longest = max(store.longest for store in read)
     if length > longest:
         raise FieldError(

@@ -51,17 +51,6 @@ def test_an_impossible_weight_is_refused_by_field(weight):
         from_section({'mixture': (('stdlib', 1.0), ('text:a', weight))})
 
 
-@pytest.mark.parametrize('count', [0, 1, 3])
-def test_every_source_has_one_weight(count):
-    with pytest.raises(ValueError, match=r'data\.weights=.*: 2 sources take 2 weights'):
-        DataConfig((Text('a'), Text('b')), weights=(1.0,) * count)
-
-
-def test_no_source_is_refused():
-    with pytest.raises(ValueError, match=r'data\.sources is empty'):
-        DataConfig(sources=())
-
-
 @pytest.mark.parametrize('index', [-1, 1])
 def test_eval_source_must_exist(index):
     with pytest.raises(ValueError, match=rf'data\.eval_source is {index}'):

@@ -119,15 +119,6 @@ def test_split_without_documents_is_named(tmp_path, cache, make_corpus):
         evaluate(config, cache, split='test')
 
 
-@pytest.mark.parametrize(
-    ('options', 'message'),
-    [({'split': 'train'}, "split 'train'"), ({'length': 0}, 'length 0'), ({'count': 0}, 'count 0')],
-)
-def test_impossible_requests_are_refused(config, cache, options, message):
-    with pytest.raises(ValueError, match=message):
-        evaluate(config, cache, **options)
-
-
 def test_ends_are_the_last_tokens_of_documents_of_a_range(config, cache):
     store = stores.open_store(config, 0, 'validation', cache)
     starts, lengths = store.document_spans()

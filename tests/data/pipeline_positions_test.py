@@ -78,8 +78,3 @@ def test_short_batches_have_positions_of_the_whole_range(config, tmp_path) -> No
     later = batches(config, tmp_path, count=4, start=2, lengths=lengths)
     for one, other in zip(later, found[2:6], strict=True):
         np.testing.assert_array_equal(one.positions, other.positions)
-
-
-def test_a_range_below_the_length_is_refused(config, tmp_path) -> None:
-    with pytest.raises(ValueError, match=r'^position_range is 30; it is below the length, 31'):
-        batches(config, tmp_path, position_range=30)

@@ -253,21 +253,6 @@ def test_shards_of_another_tokenizer_are_refused(config, cache, tmp_path):
         batches(other, cache)
 
 
-@pytest.mark.parametrize(
-    ('options', 'message'),
-    [
-        ({'length': 0}, r'^length is 0; it must be at least 1'),
-        ({'batch_size': 0}, r'^batch_size is 0; it must be at least 1'),
-        ({'seed': -1}, r'^seed is -1; it must be at least 0'),
-        ({'start': -1}, r'^start is -1; it must be at least 0'),
-    ],
-)
-def test_impossible_numbers_are_refused_at_the_call(config, cache, options, message):
-    arguments = {'length': 8, 'batch_size': 2, 'seed': 0, 'start': 0, 'cache': cache}
-    with pytest.raises(ValueError, match=message):
-        training_batches(config, **(arguments | options))
-
-
 def test_sequences_begin_with_bos_where_they_are_to(config, cache):
     plain = batches(config, cache)
     begun = batches(dataclasses.replace(config, bos=True), cache)

@@ -47,8 +47,6 @@ class HelmetPlan:
             raise ValueError(
                 f'lengths are {self.lengths}; HELMET has {", ".join(map(str, LENGTHS))}, each once'
             )
-        if self.limit is not None and self.limit < 1:
-            raise ValueError(f'limit is {self.limit}; it must be at least 1, or None')
         missing = [name for name in self.names if not (self.folder / name).is_file()]
         if missing:
             raise FileNotFoundError(

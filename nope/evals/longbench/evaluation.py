@@ -16,7 +16,7 @@ from nope.evals.forward import Progress
 from nope.evals.generation import Generator, Options
 from nope.evals.longbench import metrics
 from nope.evals.longbench.datasets import DATASETS, Dataset
-from nope.evals.longbench.prompts import LongBenchPrompt, check_settings, prompt
+from nope.evals.longbench.prompts import LongBenchPrompt, prompt
 from nope.evals.longbench.reading import LongBenchSample
 from nope.evals.samples import SampleLog
 from nope.records import Measure, Records
@@ -52,13 +52,8 @@ def run(
     of `score`.
 
     ValueError, before anything is generated, for settings that do not fit each other or the
-    tokenizer, and for a log that belongs to other samples.
+    tokenizer (`check_settings` has the others), and for a log that belongs to other samples.
     """
-    if not samples:
-        raise ValueError('samples is empty; it must have one or more')
-    check_settings(tokenizer, max_length, bos)
-    if beams < 1:
-        raise ValueError(f'beams is {beams}; it must be at least 1')
     waiting = []
     for sample in samples:
         if sample.key not in log:

@@ -70,10 +70,8 @@ def read(
 ) -> list[LongBenchSample]:
     """The samples of the data sets `names`, in that order; of each the first `limit`.
 
-    Errors as `check`, in what is read; ValueError for a limit below 1.
+    Errors as `check`, in what is read.
     """
-    if limit is not None and limit < 1:
-        raise ValueError(f'limit is {limit}; it must be at least 1, or None for all samples')
     _check_files(folder, names)
     each = (itertools.islice(_samples(folder, DATASETS[name]), limit) for name in names)
     return list(itertools.chain.from_iterable(each))

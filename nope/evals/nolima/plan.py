@@ -74,10 +74,6 @@ class NolimaPlan:
     def __post_init__(self) -> None:
         """FileNotFoundError and ValueError, naming file and layout, for what no prompts can be made
         of."""
-        if not self.lengths or min(self.lengths) < 1 or len(set(self.lengths)) < len(self.lengths):
-            raise ValueError(f'lengths are {self.lengths}; they must be above 0, each once')
-        if self.limit is not None and self.limit < 1:
-            raise ValueError(f'limit is {self.limit}; it must be at least 1, or None')
         if not self.books:
             raise FileNotFoundError(
                 f'{self.folder / BOOKS} has no books; it must hold text files, as '

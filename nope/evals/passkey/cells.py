@@ -13,7 +13,6 @@ from nope.evals.passkey import keys
 from nope.evals.passkey.keys import PasskeyQuestion
 from nope.evals.samples import SampleLog
 from nope.records import RESAMPLE, RESAMPLED, Measure
-from nope.runtime.seeds import check_seed
 
 # Nominal tokens that are asked, at most, between two writes to the log.
 CHUNK_TOKENS = 2**20
@@ -28,11 +27,8 @@ def questions(
 
     lengths: chosen ones, in tokens, in place of the plan's 16 (`keys.plan_of_lengths`).
     The plan is drawn in full whatever `tests` is, so that fewer tests are a part of more.
-    ValueError as in the plan, for `tests` outside 1 .. 10 and for a seed outside 32 bits.
+    tests: 1 to 10. ValueError as in the plan.
     """
-    if not 1 <= tests <= keys.TESTS:
-        raise ValueError(f'tests is {tests}; it must be in 1 .. {keys.TESTS}')
-    check_seed(seed)
     planned = keys.plan_of_lengths(lengths, seed) if lengths else keys.plan(max_length, seed)
     return tuple(question for question in planned if question.test < tests)
 

@@ -114,12 +114,10 @@ def plan(
     """The questions for one tokenizer, at 16 lengths by 10 depths or at chosen `lengths`.
 
     template: of one key; several take its form with names. max_length, lengths, seed, tests: as in
-    `retrieval.plan`, with the same places and keys. needles: keys of a prompt. alike: whether the
-    other keys have four digits of the one asked for. texts: length -> rows [B, length or more]
-    int32 in place of filler. ValueError as in `retrieval.plan`, and for `needles` outside 1 .. 26.
+    `retrieval.plan`, with the same places and keys. needles: keys of a prompt, 1 to 26. alike:
+    whether the other keys have four digits of the one asked for. texts: length -> rows [B, length
+    or more] int32 in place of filler. ValueError as in `retrieval.plan`.
     """
-    if not 1 <= needles <= len(NAMES):
-        raise ValueError(f'needles is {needles}; it must be in 1 .. {len(NAMES)}')
     template = form(template, needles)
     every = cells.questions(max_length, seed, tests, lengths)
     given = template, tokenizer, max_length, seed, bos, tests, every

@@ -163,5 +163,3 @@ def test_missing_files_and_other_lengths_are_said_at_once(folder: pathlib.Path) 
         plan(folder, (8192, 32768))
     with pytest.raises(ValueError, match=r'lengths are \(4096,\); HELMET has 8192, 16384'):
         plan(folder, (4096,))
-    with pytest.raises(ValueError, match='limit is 0'):
-        plan(folder, limit=0)

@@ -23,12 +23,6 @@ def test_fewer_tests_are_the_first_of_each_cell() -> None:
     assert questions(320, 42, 3) == tuple(q for q in all_ten if q.test < 3)
 
 
-@pytest.mark.parametrize('tests', [0, 11, -1])
-def test_a_number_of_tests_outside_the_plan_is_refused(tests: int) -> None:
-    with pytest.raises(ValueError, match=rf'tests is {tests}; it must be in 1 \.\. 10'):
-        questions(320, 42, tests)
-
-
 def test_a_length_at_which_one_question_does_not_fit_is_left_out() -> None:
     asked = questions(320, 42, 2)
     kept = keep_fitting(asked, lambda q: q.name != '160/0.5/1' and q.length > 40, 320)
