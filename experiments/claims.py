@@ -2,12 +2,12 @@
 
     nope claims --workdir=WORK [--size=quick] [--results=configs/results]
 
-Reads the summaries of the figures in WORK and writes the board, WORK/claims/claims.md, .csv and
-.json, and of figures of several sizes trend.png, .pdf and .csv beside it, the numbers of claims by
-size. With --results the claims are written as small files to be committed, in a folder that is
-there. Their page and the trend of all sizes are made anew, without --workdir these alone. Figures
-drawn with settings that are not their configs' are marked. Exit status: 0 done, 2 bad input.
-Without an accelerator and without JAX.
+Reads the summaries of the figures in WORK and writes the board, WORK/claims/claims.md, and of
+figures of several sizes trend.png, .pdf and .csv beside it, the numbers of claims by size. With
+--results the claims are written as small files to be committed, in a folder that is there. Their
+page and the trend of all sizes are made anew, without --workdir these alone. Figures drawn with
+settings that are not their configs' are marked. Exit status: 0 done, 2 bad input. Without an
+accelerator and without JAX.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from experiments.board.summaries import COMMANDS
 from experiments.figures.base import csv_text, rendered
 from experiments.report import png
 from experiments.statuses import BAD_INPUT
-from nope.runtime.files import write_bytes, write_json, write_text
+from nope.runtime.files import write_bytes, write_text
 
 TREND_DPI, WIDEST = 110, 2000  # pixels an inch, and pixels at most
 
@@ -85,13 +85,11 @@ def _read(work: pathlib.Path, size: str | None) -> list[Summary]:
 
 
 def _write(work: pathlib.Path, found: Sequence[Summary]) -> None:
-    """The board in all forms, and where there are figures of several sizes how numbers change with
-    them; prints the path of the page."""
+    """The board, and where there are figures of several sizes how numbers change with them; prints
+    the path of the page."""
     folder = work / 'claims'
     standings, sizes = board.standings(found), board.sizes_of(found)
     folder.mkdir(parents=True, exist_ok=True)
-    write_text(folder / 'claims.csv', page.csv(standings, sizes))
-    write_json(folder / 'claims.json', page.as_json(standings, sizes))
     write_text(folder / 'claims.md', page.markdown(standings, sizes, _summary_of))
     tokens = functools.partial(figure_configs.trained_tokens, figures=work / 'figures')
     if _trend(folder, standings, tokens) is not None:

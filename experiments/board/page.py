@@ -1,4 +1,4 @@
-"""The board as text: Markdown for people, CSV and JSON for programs."""
+"""The board as a page in Markdown."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from experiments import config_files
 from experiments.board.decisions import DISAGREE, Decision, Standing
 from experiments.board.words import worded
 from experiments.figures import by_kind
-from experiments.figures.base import csv_text
 from experiments.figures.claims import keys, verdict
 from experiments.figures.claims.catalogue import SOURCES
 from experiments.figures.claims.decide import Rule
@@ -238,56 +237,6 @@ def _row(standing: Standing, sizes: Sequence[str], link: Link) -> str:
         several = '; '.join(_text(worded(n).said()) for n in decision.numbers[:MOST])
         said = several if len(several) <= room else said
     return _line([*cells, said, file])
-
-
-def records(board: Sequence[Standing], sizes: Sequence[str]) -> list[dict[str, Any]]:
-    """The board in tidy long form: a row for each claim, size and figure. A claim without a figure
-    has a row too."""
-    return [
-        {
-            'number': s.claim.number or '',
-            'claim': s.claim.id,
-            'short': s.claim.short,
-            'paper': s.claim.paper,
-            'printed': s.claim.printed,
-            'text': d.summary.text if d else s.text,
-            'configs': list(s.configs),
-            'size': size,
-            'size_verdict': s.verdict(size),
-            'figure': d.figure if d else '',
-            'seeds': list(d.seeds) if d else [],
-            'verdict': d.verdict if d else NOT_MEASURED,
-            'headline': d.headline if d else '',
-            'statement': d.statement if d else '',
-            'changed': list(d.summary.changed) if d else [],
-            'numbers': d.numbers if d else (),
-        }
-        for s in board
-        for size in sizes
-        for d in s.at(size) or (None,)
-    ]
-
-
-def csv(board: Sequence[Standing], sizes: Sequence[str]) -> str:
-    """One line for each of `records`."""
-    return csv_text(
-        [
-            {k: ' '.join(map(str, v)) if isinstance(v, list) else v for k, v in found.items()}
-            for found in records(board, sizes)
-            if found.pop('numbers') is not None
-        ]
-    )
-
-
-def as_json(board: Sequence[Standing], sizes: Sequence[str]) -> dict[str, Any]:
-    """All of it: sizes, claims by `records` with their numbers."""
-    return {
-        'sizes': list(sizes),
-        'claims': [
-            {**found, 'numbers': [n.stated() for n in found['numbers']]}
-            for found in records(board, sizes)
-        ],
-    }
 
 
 def asked(claim: str, figure: str) -> str:
