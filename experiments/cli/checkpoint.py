@@ -12,8 +12,8 @@ import pathlib
 import sys
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -22,7 +22,6 @@ from numpy.lib.npyio import NpzFile
 from experiments import history, typed
 from experiments.bench import Bench
 from experiments.cli import flags, models
-from experiments.cli.declared import Command
 from experiments.config import Ledger, Section, merge
 from experiments.evaluations import KINDS, EvalEntry, EvalSpec
 from experiments.evaluations.texts import WHOLE
@@ -48,12 +47,62 @@ UNREADABLE = (ArithmeticError, EOFError, TypeError, ValueError, zipfile.BadZipFi
 ERRORS = (ValueError, OSError, CheckpointError, ModuleNotFoundError)
 
 
+class Command(NamedTuple):
+    """An evaluation of the command line. behind: its name, FOLDER, PATH or ''. what: it measures.
+    defaults: of its section. flags: flag -> field of the section."""
+
+    name: str
+    behind: str
+    kind: type[EvalSpec]
+    section: str
+    what: str
+    defaults: Mapping[str, Any]
+    flags: Mapping[str, str]
+
+    @property
+    def form(self) -> str:
+        return f'{self.name}:{self.behind}' if self.behind else self.name
+
+    def given(self, options: argparse.Namespace) -> dict[str, str]:
+        """Texts of its flags, by the fields of the section."""
+        texts = {x: vars(options).get(flag.replace('-', '_')) for flag, x in self.flags.items()}
+        return {field: text for field, text in texts.items() if text is not None}
+
+
+@functools.cache
+def commands() -> dict[str, Command]:
+    """The evaluations of the command line by name."""
+    found = {}
+    for _, kind in sorted(KINDS.items()):
+        if kind.command and kind.defaults is not None:
+            name, _, behind = kind.command.partition(':')
+            what = (sys.modules[kind.__module__].__doc__ or '').partition('\n')[0]
+            given = {'bos', 'lengths', *(['folder'] if behind else [])}
+            fields = {
+                kind.flags.get(field, field).replace('_', '-'): field
+                for field in kind.defaults
+                if field not in given
+            }
+            section = kind.section or kind.kind
+            found[name] = Command(name, behind, kind, section, what, kind.defaults, fields)
+    return found
+
+
+def owners() -> dict[str, list[Command]]:
+    """Flag -> the evaluations that have it."""
+    found: dict[str, list[Command]] = {}
+    for command in commands().values():
+        for flag in command.flags:
+            found.setdefault(flag, []).append(command)
+    return found
+
+
 def evaluate(
     options: argparse.Namespace, asked: Sequence[tuple[Command, str]], lengths: tuple[int, ...]
 ) -> None:
     """Makes the records that are missing, and prints the table of all. asked: evaluations, each
     with the path behind its name. Raises one of ERRORS."""
-    if options.chat and not any({'chat', 'harness'} & {*KINDS[c.kind].fields} for c, _ in asked):
+    if options.chat and not any({'chat', 'harness'} & {*c.kind.fields} for c, _ in asked):
         raise ValueError('--chat: none of the evaluations asks questions')
     for command, path in asked:
         if command.behind == 'PATH' and pathlib.Path(path).is_dir():
@@ -104,8 +153,8 @@ def _spec(
     options: argparse.Namespace, run: Source, command: Command, path: str, lengths: tuple[int, ...]
 ) -> EvalSpec:
     """The evaluation as an entry of a config would ask for it."""
-    kind, where = KINDS[command.kind], f'evals.{command.name}'
-    if options.chat and command.kind == 'harness':
+    kind, where = command.kind, f'evals.{command.name}'
+    if options.chat and kind.kind == 'harness':
         raise ValueError('--chat: `nope harness --chat` asks these tasks in turns')
     if not (run.model.causal or kind.of_encoders):
         raise ValueError(f'{command.name} measures decoders, and the model has causal=False')

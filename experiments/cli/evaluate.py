@@ -36,8 +36,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from experiments.cli import flags
-from experiments.cli.declared import Command, commands, owners
+from experiments.cli import checkpoint, flags
+from experiments.cli.checkpoint import Command, commands, owners
 
 STOPPED = 'stopped; the same command goes on from here'
 
@@ -71,8 +71,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     with flags.ending(ValueError, OSError):
         asked, lengths = _asked(options)
-    from experiments.cli import checkpoint  # loads JAX, which takes a second
-
     with flags.ending(*checkpoint.ERRORS, stopped=STOPPED):
         checkpoint.evaluate(options, asked, lengths)
     return 0

@@ -39,7 +39,7 @@ class EvalSpec(Spec):
 
     title: of the progress bar.
 
-    The others are literals, which `nope evaluate` reads before JAX is imported.
+    `nope evaluate` reads the others.
 
     section: of the config, by default named as the kind.
     defaults: that section where a config has none. Its fields are the flags of the command.
