@@ -11,7 +11,6 @@ import jax.numpy as jnp
 from jax.sharding import Mesh, NamedSharding
 
 from nope import sharding
-from nope.attention.dense import MOST_STEPS
 from nope.data import Batch
 from nope.evals import (
     attention_rows,
@@ -24,7 +23,7 @@ from nope.evals import (
 )
 from nope.evals.bootstrap import RESAMPLES
 from nope.evals.generation import Options
-from nope.model import ModelConfig, counts
+from nope.model import ModelConfig
 from nope.model.cache import Cache, empty
 from nope.model.decoding import unstack
 from nope.training import optim
@@ -51,20 +50,10 @@ class Step:
     accumulate: int
     arrays: tuple[str, ...] = ()
     rules = sharding.RULES
-    visible = 0.5  # of the keys a query has slots for, those it sees: the causal half
-
-    @property
-    def rounds(self) -> int:
-        """Most rounds of loops that end when something holds; 0 without such loops."""
-        return _newton(self.model)
 
     @property
     def kind(self) -> str:
         return 'search' if self.optimizer.trains == 'lam' else 'train'
-
-    @property
-    def model_flops(self) -> float:
-        return _training_flops(self, frozen=self.optimizer.freezes)
 
     def state(self, mesh: Mesh) -> dict[str, Any]:
         """Arrays on the devices before and after, by their kind."""
@@ -97,19 +86,7 @@ class _Measuring:
     """Base of programs that train nothing."""
 
     kind = 'eval'
-    visible = 0.5
     model: ModelConfig
-    length: int
-    batch: int
-
-    @property
-    def rounds(self) -> int:
-        return _newton(self.model)
-
-    @property
-    def model_flops(self) -> float:
-        """Of reading so many tokens; making more is left out."""
-        return _training_flops(self) / 3
 
     def state(self, mesh: Mesh) -> dict[str, Any]:
         """Arrays on the devices before and after, by their kind."""
@@ -218,14 +195,6 @@ class Scoring(_Measuring):
     batch: int
     scored: int = ANSWER
     rules = sharding.GENERATION_RULES
-    visible = 1.0  # of a few queries all cached keys are read
-
-    @property
-    def model_flops(self) -> float:
-        """Of the mean piece of a prompt, with the head on the scored tokens alone."""
-        _, piece = scoring.sizes(self.length)
-        without = 2.0 * self.model.vocab_size * self.model.width * (piece - self._looked_at)
-        return super().model_flops * piece / self.length - self.batch * without
 
     @property
     def _looked_at(self) -> int:
@@ -272,11 +241,6 @@ class Continuing(_Measuring):
     length: int
     batch: int
     rules = sharding.GENERATION_RULES
-    visible = 1.0  # of a few queries all cached keys are read
-
-    @property
-    def rounds(self) -> int:
-        return self.options.new_tokens
 
     def describe(self) -> str:
         beams = f' by {self.options.beams} beams' if self.options.beams > 1 else ''
@@ -323,7 +287,6 @@ class Filling(_Measuring):
     length: int
     batch: int
     rules = sharding.RULES
-    visible = 1.0
 
     def describe(self) -> str:
         return f'fill masked answers {self.length}'
@@ -348,17 +311,6 @@ def answering(
     if model.causal:
         return Scoring(model, length, rows(length, Scoring.rules), length)
     return Filling(model, length, rows(length, Filling.rules))
-
-
-def _newton(model: ModelConfig) -> int:
-    """Steps of the method that finds entmax's threshold, at most."""
-    return MOST_STEPS if model.weights == 'entmax' else 0
-
-
-def _training_flops(program: Any, *, frozen: bool = False) -> float:
-    """FLOPs of a step on these tokens, forward and backward."""
-    tokens = program.batch * program.length
-    return tokens * counts.training_flops(program.model, program.length, frozen=frozen)
 
 
 def _abstract_state(

@@ -19,15 +19,13 @@ class Device:
     """A device's data sheet, of a chip that is two devices the half of its.
 
     flops: dense, per second, for bfloat16 inputs. memory: bytes. bandwidth: of that memory, bytes
-    per second. links: bytes per second that it can receive from its neighbours, all links together
-    (of GPUs, those of one machine). float32: FLOP/s of float32 products without tensor cores; None
-    where no sheet states it. per_chip: devices of a chip.
+    per second. float32: FLOP/s of float32 products without tensor cores; None where no sheet
+    states it. per_chip: devices of a chip.
     """
 
     flops: float
     memory: float
     bandwidth: float
-    links: float
     float32: float | None = None
     per_chip: int = 1
 
@@ -40,19 +38,19 @@ SHEET = 'of dense bfloat16 products'  # a sheet's `flops`
 
 # By a part of `device_kind`; of two that fit, the first.
 DEVICES = {
-    'H200': Device(989e12, 141e9, 4.8e12, 450e9, 67e12),
-    'GH200': Device(989e12, 96e9, 4.0e12, 450e9, 67e12),
-    'H100 PCIe': Device(756e12, 80e9, 2.0e12, 300e9, 51e12),
-    'H100 NVL': Device(835e12, 94e9, 3.9e12, 300e9, 60e12),
-    'H100': Device(989e12, 80e9, 3.35e12, 450e9, 67e12),
-    'A100': Device(312e12, 80e9, 2.04e12, 300e9, 19.5e12),
-    'RTX 4090': Device(165e12, 24e9, 1.01e12, 32e9, 82.6e12),
-    'TPU v4': Device(275e12, 32 * 2**30, 1.23e12, 270e9),
-    'TPU v5 lite': Device(197e12, 16 * 2**30, 0.82e12, 180e9),
-    'TPU v5e': Device(197e12, 16 * 2**30, 0.82e12, 180e9),
-    'TPU v5': Device(459e12, 95 * 2**30, 2.77e12, 540e9),
-    'TPU v6': Device(918e12, 32 * 2**30, 1.64e12, 360e9),
-    'TPU7x': Device(1153.5e12, 96 * 2**30, 3.69e12, 300e9, per_chip=2),
+    'H200': Device(989e12, 141e9, 4.8e12, 67e12),
+    'GH200': Device(989e12, 96e9, 4.0e12, 67e12),
+    'H100 PCIe': Device(756e12, 80e9, 2.0e12, 51e12),
+    'H100 NVL': Device(835e12, 94e9, 3.9e12, 60e12),
+    'H100': Device(989e12, 80e9, 3.35e12, 67e12),
+    'A100': Device(312e12, 80e9, 2.04e12, 19.5e12),
+    'RTX 4090': Device(165e12, 24e9, 1.01e12, 82.6e12),
+    'TPU v4': Device(275e12, 32 * 2**30, 1.23e12),
+    'TPU v5 lite': Device(197e12, 16 * 2**30, 0.82e12),
+    'TPU v5e': Device(197e12, 16 * 2**30, 0.82e12),
+    'TPU v5': Device(459e12, 95 * 2**30, 2.77e12),
+    'TPU v6': Device(918e12, 32 * 2**30, 1.64e12),
+    'TPU7x': Device(1153.5e12, 96 * 2**30, 3.69e12, per_chip=2),
 }
 
 

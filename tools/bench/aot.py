@@ -1,4 +1,4 @@
-"""Ahead-of-time compilation of configs for TPUs or GPUs that are not there: memory, least time.
+"""Ahead-of-time compilation of configs for TPUs or GPUs that are not there: memory.
 
     pip install libtpu
     python -m tools.bench aot --config=fig4:paper --topology=v5e:16x16 [--kind=train]
@@ -20,15 +20,7 @@ a real mesh. No file of the user is read: shapes alone matter. One JSON line a p
     temporary_gib, total_gib        what the program needs besides its arguments, and in all
     fits                            whether `total_gib` is below nine tenths of what the device has
     remat                           what was chosen where the config's is 'fit'
-    largest                         where it does not: the largest array that the program makes, or
-                                    where it does not compile of what stays on the device
-    tflops                          matrix products a device computes, recomputed ones again
-    model_tflops                    without those, attention's causal half (the convention of MFU)
-    received_gib                    what collectives bring to a device, by their kind
-    bound_seconds                   least time for computing, for reading the arguments and for the
-                                    network, each at the data sheet's rate, as if all overlapped
-                                    and GPUs were those of one machine
-    mfu_bound                       the MFU of a step that takes the longest of these
+    largest                         where it does not compile: the most of what stays on the device
 
 Exits with 1 where one does not compile or fit, with 2 for a config that cannot be built.
 """
@@ -57,8 +49,7 @@ from nope import sharding
 from nope.model import ModelConfig
 from nope.runtime import hardware, progress, targets
 from nope.training import remat
-from tools.bench import aot_programs, aot_record, flops
-from tools.bench.hlo import CompiledText
+from tools.bench import aot_programs, aot_record
 
 GIB = 2.0**30
 
@@ -77,44 +68,24 @@ def lowered(program: Program, mesh: Mesh) -> str:
 
 
 def analyse(program: Program, mesh: Mesh) -> dict[str, Any]:
-    """Compiles a program; what it needs and at least takes on a device."""
+    """Compiles a program; what it needs of a device's memory."""
     device = hardware.known(mesh.devices.flat[0].device_kind)
     start = time.perf_counter()
-    products = computed(program) / mesh.size
     with sharding.use(mesh, program.rules):
         compiled = program.trace(mesh).lower().compile()
     seconds = time.perf_counter() - start
     memory: Any = compiled.memory_analysis()
-    text = CompiledText(compiled.as_text(), program.rounds)
-    received = text.collective_bytes()
     total = remat.program_bytes(memory)
     found: dict[str, Any] = {
         'arguments_gib': _gib(memory.argument_size_in_bytes),
         'temporary_gib': _gib(memory.temp_size_in_bytes),
         'total_gib': _gib(total),
-        'tflops': round(products / 1e12, 3),
-        'model_tflops': round(program.model_flops / mesh.size / 1e12, 3),
-        'received_gib': {kind: _gib(size) for kind, size in sorted(received.items())},
         'compile_seconds': round(seconds, 1),
     }
     if device is None:
         return found
-    bound = {
-        'compute': products / device.flops,
-        'memory': (memory.argument_size_in_bytes + memory.output_size_in_bytes) / device.bandwidth,
-        'network': sum(received.values()) / device.links,
-    }
     capacity = hardware.USABLE * device.memory
-    fits = total <= capacity
-    found |= {
-        'capacity_gib': _gib(capacity),
-        'fits': fits,
-        'bound_seconds': {name: round(value, 4) for name, value in bound.items()},
-        'mfu_bound': round(
-            program.model_flops / mesh.size / device.flops / max(*bound.values(), 1e-12), 3
-        ),
-    }
-    return found if fits else found | {'largest': text.largest()}
+    return found | {'capacity_gib': _gib(capacity), 'fits': total <= capacity}
 
 
 def _fits_itself(program: Program) -> bool:
@@ -134,23 +105,6 @@ def fitted(step: Step, mesh: Mesh) -> Step:
     capacity = hardware.USABLE * device.memory
     model = remat.fitting(step.model, step.optimizer.trains, lowered, capacity)
     return dataclasses.replace(step, model=model)
-
-
-def computed(program: Program) -> float:
-    """FLOPs of a program's matrix products, recomputed ones again, of attention the causal half.
-
-    Counted without a compiler (whose own count takes a loop for one of its rounds) and with the
-    definition of attention, whose products stand in no kernel.
-    """
-    model = program.model
-    if model.weights == 'softmax':  # others have no kernel
-        model = dataclasses.replace(model, attention='reference')
-    mesh = sharding.make_mesh(sharding.MeshConfig(), jax.devices()[:1])
-    with sharding.use(mesh, program.rules):
-        found = flops.count(
-            dataclasses.replace(program, model=model).trace(mesh).jaxpr, program.rounds
-        )
-    return found.weights + found.attention * program.visible
 
 
 def chosen(

@@ -9,7 +9,7 @@ import pytest
 from tools.bench import __main__ as entrance
 from tools.bench import aot, evals
 
-PARTS = {'harness', 'peer', 'shapes', 'eval_cases', 'aot_programs', 'aot_record', 'flops', 'hlo'}
+PARTS = {'harness', 'peer', 'shapes', 'eval_cases', 'aot_programs', 'aot_record'}
 
 
 @pytest.mark.parametrize(('arguments', 'said'), [
