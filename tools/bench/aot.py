@@ -13,9 +13,8 @@ A real compilation of every training step, search step and evaluation pass, with
 a real mesh. No file of the user is read: shapes alone matter. One JSON line a program:
 
     topology, compiler              what for, and by which version of what
-    digest, code, lowered           names the program and its mesh; the code; what it lowers to.
-                                    --out=FILE.jsonl finds a line again by the first two, or where
-                                    the code has changed by the last
+    digest                          of the program's name and mesh, by which --out=FILE.jsonl finds
+                                    its line again, of the same compiler
     parameters_gib, optimizer_gib   per device, as are all sizes
     temporary_gib, total_gib        what the program needs besides its arguments, and in all
     fits                            whether `total_gib` is below nine tenths of what the device has
@@ -52,19 +51,6 @@ from nope.training import remat
 from tools.bench import aot_programs, aot_record
 
 GIB = 2.0**30
-
-
-def lowered(program: Program, mesh: Mesh) -> str:
-    """Digest of what a program lowers to, or of the reason why it does not."""
-    try:
-        with sharding.use(mesh, program.rules):
-            traced = program.trace(mesh)
-            found = aot_record.program_digest(traced.lower().as_text(), str(traced.jaxpr))
-            if _fits_itself(program):  # lowers as another step does, and ends as this code chooses
-                found = aot_record.digest(found, aot_record.code())
-            return found
-    except Exception as error:  # compiling fails in the same way, and says so
-        return aot_record.digest(str(error))
 
 
 def analyse(program: Program, mesh: Mesh) -> dict[str, Any]:
@@ -170,8 +156,7 @@ def main() -> int:
     record = aot_record.Record(options.out, place)
     for (program, mesh), config in progress.bar(chosen_from.items(), desc='programs', leave=False):
         found = record.get(
-            aot_record.digest(f'{program!r} {dict(mesh.shape)}'),  # programs are values
-            functools.partial(lowered, program, mesh),
+            f'{program!r} {dict(mesh.shape)}',  # programs are values
             functools.partial(line, program, mesh, config),
         )
         failed |= not found.get('fits', True)

@@ -1,49 +1,12 @@
-"""Record of programs that were compiled ahead of time, a JSON line each.
-
-A digest names a program as the code of its time writes it. After a change of the code a line is
-found by the digest of its lowered text.
-"""
+"""Record of programs that were compiled ahead of time, a JSON line each."""
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 import pathlib
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
-
-import jax
-
-from tools.bench.harness import ROOT
-
-_KERNEL = re.compile(r'"(?:[^"\\]|\\.){1000,}"')  # in bytes, as a string
-_PLACE = re.compile(r'/\S+?\.py:\d+|0x[0-9a-f]+')  # of a source line, of an object
-
-# What a program is made of; experiments name them and choose their sizes.
-SOURCES = 'nope', 'experiments/programs.py'
-
-
-@functools.cache
-def code() -> str:
-    """Digest of the sources of programs and of JAX's version."""
-    total = hashlib.sha256(jax.__version__.encode())
-    for source in SOURCES:
-        place = ROOT / source
-        for path in sorted(place.rglob('*.py')) if place.is_dir() else (place,):
-            total.update(f'{path.relative_to(ROOT)}\0'.encode() + path.read_bytes())
-    return total.hexdigest()[:16]
-
-
-def digest(*texts: str) -> str:
-    return hashlib.sha256('\0'.join(texts).encode()).hexdigest()[:16]
-
-
-def program_digest(lowered: str, jaxpr: str) -> str:
-    """Digest of a program's module and jaxpr, without places in source files. Kernels in the module
-    contain such places, so that the jaxpr alone stands for them."""
-    return digest(_KERNEL.sub('""', lowered), _PLACE.sub('', jaxpr))
 
 
 class Record:
@@ -53,34 +16,26 @@ class Record:
 
     def __init__(self, path: pathlib.Path | None, place: Mapping[str, str]) -> None:
         self._path, self._place = path, place
-        self._lines: dict[tuple[str, str], dict[str, Any]] = {}
+        self._lines: dict[str, dict[str, Any]] = {}
         try:
             if path is not None:
                 path.open('a').close()  # refused before hours of work
                 for text in path.read_text().splitlines():
-                    self._keep(json.loads(text))
+                    found = json.loads(text)
+                    if all(found[name] == value for name, value in place.items()):
+                        self._lines[found['digest']] = found
         except OSError as error:
             raise SystemExit(f'--out={path}: {error.strerror}') from None
         except (KeyError, TypeError, ValueError) as error:
             raise SystemExit(f'--out={path}: not lines of this tool: {error!r}') from None
 
-    def get(
-        self, name: str, lowered: Callable[[], str], line: Callable[[], dict[str, Any]]
-    ) -> dict[str, Any]:
-        """The line of a program: as recorded, or `line` made now. name: digest of the program as
-        this code writes it. lowered: digest of what it lowers to."""
-        found = self._lines.get(('digest', f'{code()} {name}'))
-        if found is None:
-            text = lowered()
-            made = self._lines.get(('lowered', text)) or line()
-            found = {**made, **self._place, 'digest': name, 'code': code(), 'lowered': text}
-            self._keep(found)
+    def get(self, program: str, line: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """The line of a program: as recorded, whatever code has changed, or `line` made now.
+        program: its name."""
+        digest = hashlib.sha256(program.encode()).hexdigest()[:16]
+        if digest not in self._lines:
+            self._lines[digest] = {**line(), **self._place, 'digest': digest}
             if self._path is not None:
                 with self._path.open('a') as file:
-                    file.write(json.dumps(found) + '\n')
-        return found
-
-    def _keep(self, found: dict[str, Any]) -> None:
-        if all(found[name] == value for name, value in self._place.items()):
-            self._lines['digest', f'{found["code"]} {found["digest"]}'] = found
-            self._lines['lowered', found['lowered']] = found
+                    file.write(json.dumps(self._lines[digest]) + '\n')
+        return self._lines[digest]

@@ -81,7 +81,6 @@ def test_a_call_goes_on_where_an_earlier_one_ended(
     monkeypatch.setattr('sys.argv', ['aot', *asked])
     monkeypatch.setattr(aot.targets, 'devices', lambda topology: jax.devices())
     monkeypatch.setattr(aot.targets, 'compiler', lambda topology: 'libtpu')
-    monkeypatch.setattr(aot, 'lowered', lambda program, mesh: repr(program))
     monkeypatch.setattr(aot, 'line', line)
     with pytest.raises(KeyboardInterrupt):
         aot.main()
@@ -93,38 +92,17 @@ def test_a_call_goes_on_where_an_earlier_one_ended(
     assert [json.loads(text) for text in out.read_text().splitlines()] == lines
 
 
-def test_a_program_that_other_code_lowers_to_the_same_is_not_compiled_again(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
-) -> None:
+def test_a_program_is_compiled_once_by_each_compiler(tmp_path: pathlib.Path) -> None:
     compiled: list[str] = []
 
-    def get(code: str, digest: str, lowered: str, compiler: str = 'libtpu') -> dict:
-        monkeypatch.setattr(aot_record, 'code', lambda: code)
+    def get(program: str, compiler: str = 'libtpu') -> dict:
         record = aot_record.Record(tmp_path / 'lines.jsonl', {'compiler': compiler})
-        return record.get(digest, lambda: lowered, lambda: compiled.append(lowered) or {'fits': 1})
+        return record.get(program, lambda: compiled.append(program) or {'fits': True})
 
-    named = {'digest': 'a program', 'code': 'old code', 'lowered': 'its text'}
-    assert get(code='old code', digest='a program', lowered='its text') == {
-        'fits': 1, 'compiler': 'libtpu', **named
-    }  # fmt: skip
-    assert get('new code', 'the program, renamed', 'its text')['code'] == 'new code'
-    assert compiled == ['its text']
-    for _ in range(2):  # then it is not lowered again
-        get('new code', 'a program', 'another text')
-    assert compiled == ['its text', 'another text']
-    get('new code', 'a program', 'another text', compiler='another')
-    assert len(compiled) == 3
-
-
-def test_a_program_is_the_same_wherever_its_kernels_stand() -> None:
-    def digest(kernel: str, line: int, size: int = 8) -> str:
-        module = f'stablehlo.custom_call @kernel {{config = "{kernel * 1000}"}} tensor<{size}xf32>'
-        return aot_record.program_digest(
-            module, f'kernel at /here/kernel.py:{line} 0x{line:x}; sin'
-        )
-
-    assert digest('a', 3) == digest('b', 40)
-    assert digest('a', 3) != digest('a', 3, size=16)
+    assert get('a') == get('a') and get('a') != get('b')
+    assert compiled == ['a', 'b']
+    assert get('a', compiler='another') == {**get('a'), 'compiler': 'another'}
+    assert compiled == ['a', 'b', 'a']
 
 
 @pytest.mark.parametrize('topology', ['v5e:4x4', 'h200:16', 'h100:1'])
@@ -132,7 +110,7 @@ def test_the_page_says_what_the_records_have(topology: str) -> None:
     name = f'{topology.replace(":", "-")}.jsonl'
     text = (ROOT / 'tools/bench/compiled' / name).read_text()
     lines = [json.loads(line) for line in text.splitlines()]
-    assert len({line['lowered'] for line in lines}) == len(lines)
+    assert len({line['digest'] for line in lines}) == len(lines)
     assert all(line['fits'] and line['topology'] == topology for line in lines)
     ((compiler, capacity),) = {(line['compiler'], line['capacity_gib']) for line in lines}
     # A float32 optimizer has two moments.
@@ -142,15 +120,6 @@ def test_the_page_says_what_the_records_have(topology: str) -> None:
     largest = max(line['total_gib'] for line in lines)
     row = f'| [{name}](bench/compiled/{name}) | {compiler} | {len(lines)} | {largest:.1f} | '
     assert f'{row}{capacity:.3g} |' in (ROOT / 'tools/README.md').read_text()
-
-
-def test_what_a_program_lowers_to_is_named_the_same_again() -> None:
-    """By what is computed alone: neither by the call nor by the numbers of a schedule's text."""
-    mesh = make_mesh(MeshConfig(data=2), jax.devices()[:2])
-    wrong = dataclasses.replace(step(16), accumulate=3)
-    digests = [aot.lowered(x, mesh) for x in (step(16), step(16), step(32), wrong, wrong)]
-    assert digests[0] == digests[1] and digests[3] == digests[4]
-    assert len(set(digests)) == 3
 
 
 def test_an_output_that_is_no_list_of_lines_is_refused(tmp_path: pathlib.Path) -> None:
