@@ -37,13 +37,10 @@ def main(arguments: list[str]) -> int:
     try:
         if out.is_dir():
             raise ValueError(f'--out={out} is a folder; it must be a file')
-        data = page.render(roots, out)
-        files.write_bytes(out, data)
+        files.write_bytes(out, page.render(roots, out))
     except (OSError, ValueError) as error:
         print(f'error: {error}', file=sys.stderr)
         return BAD_INPUT
-    if len(data) > page.LIMIT:
-        print(f'warning: the page has {len(data):,} bytes', file=sys.stderr)
     print(out)
     return 0
 

@@ -14,7 +14,8 @@ from experiments.report.problems import Problem, noted
 from experiments.report.workfolder import Recording, WorkFolder, relative
 
 AXES = ('layer', 'head', 'position')
-MOST_POINTS, FEWEST_POINTS = 64, 12  # of a curve
+MOST_POINTS = 64  # of a curve
+MOST_HEADS = 2000  # of a work folder, a curve each
 QUANTUM = 1e-3  # nats: curves are 16-bit multiples of it
 SHADES = 10  # of cells, numbered 0 to SHADES
 
@@ -66,24 +67,24 @@ class HeadGrid:
         }
 
 
-def grids(folder: WorkFolder, most_bytes: int) -> list[HeadGrid]:
-    """Grids of all records with entropy by layer, head and position, within `most_bytes`
-    together."""
-    axes = [(r, r.records.measures.get('entropy')) for r in folder.recordings]
-    with_entropy = [r for r, entropy in axes if entropy is not None and entropy.axes == AXES]
+def grids(folder: WorkFolder) -> list[HeadGrid]:
+    """Grids of all records with entropy by layer, head and position, of MOST_HEADS together."""
     found: list[HeadGrid] = []
-    for number, recording in enumerate(with_entropy):
-        with noted(folder.problems, relative(recording.folder, folder.root)):
-            share = most_bytes / (len(with_entropy) - number)
-            grid = _grid(recording, share)
-            if grid is None:
-                what = 'its heads are not shown: the page has no room for them'
-                where = relative(recording.folder, folder.root)
-                folder.problems.append(Problem('left out', where, what))
-            else:
-                layers, heads, _ = recording.records['entropy'].shape
-                most_bytes -= _size(layers, heads, len(grid.positions))
+    left = MOST_HEADS
+    for recording in folder.recordings:
+        entropy = recording.records.measures.get('entropy')
+        if entropy is None or entropy.axes != AXES:
+            continue
+        where = relative(recording.folder, folder.root)
+        with noted(folder.problems, where):
+            grid = _grid(recording)
+            heads = sum(map(len, grid.means[-1]))
+            if heads <= left:
+                left -= heads
                 found.append(grid)
+            else:
+                what = 'its heads are not shown: the page has no room for them'
+                folder.problems.append(Problem('left out', where, what))
     return [dataclasses.replace(grid, others=_others(grid, found)) for grid in found]
 
 
@@ -92,33 +93,17 @@ def shaded(means: Sequence[Sequence[float]]) -> list[list[tuple[str, int]]]:
     return [[(f'{v:.2f}', round(SHADES * max(v, 0) / highest)) for v in row] for row in means]
 
 
-def _size(layers: int, heads: int, points: int) -> int:
-    """Bytes that a grid takes on the page, roughly: cells, curves and multipliers of each head."""
-    return layers * heads * (180 + 2 * points * 4 // 3)
-
-
-def _grid(recording: Recording, most_bytes: float) -> HeadGrid | None:
-    """None where it does not fit."""
+def _grid(recording: Recording) -> HeadGrid:
     entropy_NHT = np.asarray(recording.records['entropy'], np.float64)
     facts = recording.records.attributes
     train_length = int(facts['train_length'])
     layers, heads, length = entropy_NHT.shape
     if min(layers, heads, length, train_length) < 1 or not np.isfinite(entropy_NHT).all():
         raise ValueError(f'entropy of shape {entropy_NHT.shape} is empty, or not finite')
-    points = next(
-        (
-            n
-            for n in range(MOST_POINTS, FEWEST_POINTS - 1, -4)
-            if _size(layers, heads, n) <= most_bytes
-        ),
-        0,
-    )
-    if not points:
-        return None
     position_T = recording.records.along('position', length).astype(np.int64)
     if position_T.shape != (length,) or position_T[0] < 1 or (np.diff(position_T) <= 0).any():
         raise ValueError('the positions of its entropy do not rise from 1 on')
-    chosen = _spread(length, points, int(np.searchsorted(position_T, train_length)))
+    chosen = _spread(length, MOST_POINTS, int(np.searchsorted(position_T, train_length)))
     steps = np.clip(np.round(entropy_NHT[..., chosen] / QUANTUM), 0, 65535).astype('<u2')
     lengths = _lengths(train_length, int(position_T[-1]))
     multipliers = _multipliers(recording, layers, heads)

@@ -1,4 +1,4 @@
-"""The page: all sections of one work folder or two as one file of HTML, below a size."""
+"""The page: all sections of one work folder or two as one file of HTML."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import hashlib
 import importlib.resources
+import itertools
 import pathlib
 from collections.abc import Sequence
 from typing import Any
@@ -31,40 +32,24 @@ from experiments.report.pairs import SIDES, Beside, paired
 from experiments.report.ranges import LossRow
 from experiments.report.workfolder import WorkFolder
 
-LIMIT = 3_000_000  # bytes of a page
-FOR_TEXT = 2_000_000  # of these, where pictures ask for the rest
-# Bytes of heads, points of curves and cells of maps on a page, and what is left of them, step by
-# step, until the text fits.
-HEAD_BYTES, POINTS, CELLS = 600_000, 30_000, 12_000
-SHARES = (1.0, 0.5, 0.25, 0.1, 0.0)
-
 
 def render(roots: Sequence[pathlib.Path], out: pathlib.Path) -> bytes:
     """The page of one work folder or two. out: the file that its links start from. ValueError for a
     folder that holds nothing."""
-    for share in SHARES:
-        folders = [workfolder.read(root) for root in roots]
-        view = _view(folders, out, share)
-        if len(_text(view)) <= FOR_TEXT:
-            break
-    shown = [cell for pair in view['figures'] for _, cell in pair.sides]
-    note = '\N{EM DASH}' * 60  # room for whatever is said of the pictures
-    view['uris'], view['pictures_note'] = pictures.embedded(
-        shown, LIMIT - len(_text(view | {'pictures_note': note}))
-    )
-    return _text(view)
+    return _text(_view([workfolder.read(root) for root in roots], out))
 
 
-def _view(folders: Sequence[WorkFolder], out: pathlib.Path, share: float) -> dict[str, Any]:
-    """Variables of the template. share: of the bytes that each section may take."""
-    sides = len(folders)
-    grids = [heads.grids(f, int(share * HEAD_BYTES / sides)) for f in folders]
+def _view(folders: Sequence[WorkFolder], out: pathlib.Path) -> dict[str, Any]:
+    """Variables of the template."""
+    grids = _each(heads.grids, folders)
+    figures = [pictures.pictures(f, out) for f in folders]
     heads_on_page = _by_id(grids)
     view: dict[str, Any] = {
-        'folders': [(SIDES[i] if sides > 1 else '', f) for i, f in enumerate(folders)],
-        'claims': paired([claims.rows(f) for f in folders]),
+        'folders': [(SIDES[i] if len(folders) > 1 else '', f) for i, f in enumerate(folders)],
+        'claims': paired(_each(claims.rows, folders)),
         'verdicts': VERDICTS,
-        'figures': paired([pictures.pictures(f, out) for f in folders]),
+        'figures': paired(figures),
+        'uris': pictures.embedded(itertools.chain(*figures)),
         'heads': paired(grids),
         'head_ids': {key: name for key, (name, _) in heads_on_page.items()},
         'head_data': {
@@ -81,14 +66,12 @@ def _view(folders: Sequence[WorkFolder], out: pathlib.Path, share: float) -> dic
                 'Mean loss by length of windows', ranges.times, _each(ranges.by_length, folders)
             ),
         ],
-        'runs': paired([training.curves(f, int(share * POINTS / sides)) for f in folders]),
+        'runs': paired(_each(training.curves, folders)),
         'chart': chart,
-        'maps': paired([retrieval.maps(f, int(share * CELLS / sides)) for f in folders]),
+        'maps': paired(_each(retrieval.maps, folders)),
         'origins': paired(_each(provenance.figures, folders)),
         'data': paired(_each(provenance.data, folders)),
         'made_with': paired(_each(provenance.made_with, folders)),
-        'uris': {},
-        'pictures_note': '',
     }
     # What was noted while sections were read is among the folders' own problems by now.
     view['problems'] = [

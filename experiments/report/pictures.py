@@ -1,4 +1,4 @@
-"""Figures with caption and links, and their pictures in the bytes that the page has left."""
+"""Figures with caption and links, and their pictures in fewer bytes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import hashlib
 import os
 import pathlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 from urllib.parse import quote
 
@@ -17,7 +17,7 @@ from experiments.report import png
 from experiments.report.problems import UNFIT, Problem, noted
 from experiments.report.workfolder import FigureFolder, WorkFolder, relative
 
-WIDTHS = (1600, 1200, 900, 640, 420)  # pixels, until all pictures fit
+WIDTH = 900  # pixels of a picture on the page, at most
 LONGEST_ALT = 250
 
 
@@ -89,31 +89,17 @@ def _link(file: pathlib.Path, page: pathlib.Path) -> str:
     return './' + quote(os.fsencode(way))
 
 
-def embedded(shown: Sequence[Picture], room: int) -> tuple[dict[str, str], str]:
-    """Data URIs by digest for `room` bytes of them together, and a note on what was done to have
-    them fit: '' for the files' own bytes."""
+def embedded(shown: Iterable[Picture]) -> dict[str, str]:
+    """Data URIs by digest, of pictures that can be read, WIDTH pixels wide at most."""
     own = {picture.digest: picture.png for picture in shown if picture.png}
-    if _bytes(shown, own) <= room:
-        return _uris(own), ''
-    for width in WIDTHS:
-        made = {digest: _smaller(data, width) for digest, data in own.items()}
-        if _bytes(shown, made) <= room:
-            return _uris(made), f'pictures are at most {width} pixels wide, with up to 256 colours'
-    return {}, 'pictures are left out: the links lead to them'
+    made = {digest: _smaller(data) for digest, data in own.items()}
+    encoded = {k: base64.b64encode(v).decode() for k, v in made.items() if v}
+    return {k: f'data:image/png;base64,{text}' for k, text in encoded.items()}
 
 
-def _smaller(data: bytes, width: int) -> bytes:
+def _smaller(data: bytes) -> bytes:
     try:
-        made = png.smaller(data, width)
+        made = png.smaller(data, WIDTH)
     except UNFIT:  # its checksums are right, and yet it cannot be read
         return b''
     return made if len(made) < len(data) else data
-
-
-def _bytes(shown: Sequence[Picture], found: dict[str, bytes]) -> int:
-    return sum(4 * -(-len(found.get(p.digest, b'')) // 3) + 40 for p in shown)
-
-
-def _uris(found: dict[str, bytes]) -> dict[str, str]:
-    encoded = {k: base64.b64encode(v).decode() for k, v in found.items() if v}
-    return {k: f'data:image/png;base64,{text}' for k, text in encoded.items()}

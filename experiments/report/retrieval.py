@@ -14,6 +14,7 @@ from experiments.report.problems import Problem, noted
 from experiments.report.workfolder import Recording, WorkFolder, relative
 
 SAMPLES = 6  # of a record: half of them right, where there are so many
+MOST_CELLS = 12_000  # of all maps of a work folder
 LONGEST = 300  # characters of a field of a sample
 
 
@@ -36,9 +37,10 @@ class RetrievalMap:
         return self.depths, self.lengths, self.cells, self.samples
 
 
-def maps(folder: WorkFolder, most_cells: int) -> list[RetrievalMap]:
+def maps(folder: WorkFolder) -> list[RetrievalMap]:
     """Maps of all records with accuracy by length and depth. Records with samples alone have no
-    cells. At most `most_cells` cells of all together."""
+    cells. At most MOST_CELLS cells of all together."""
+    left = MOST_CELLS
     found: list[RetrievalMap] = []
     for recording in folder.recordings:
         measure = recording.records.measures.get('accuracy')
@@ -49,8 +51,8 @@ def maps(folder: WorkFolder, most_cells: int) -> list[RetrievalMap]:
         with noted(folder.problems, where):
             made = _map(recording, mapped)
             size = sum(map(len, made.cells))
-            if size <= most_cells:
-                most_cells -= size
+            if size <= left:
+                left -= size
                 found.append(made)
                 continue
             what = 'its retrieval map is not shown: the page has no room for it'

@@ -16,7 +16,7 @@ from experiments.report.chart import Chart
 from experiments.report.problems import Problem, noted
 from experiments.report.workfolder import RunFolder, WorkFolder, relative
 
-MOST_POINTS = 160
+MOST_POINTS, ALL_POINTS = 160, 30_000  # of a curve, and of all together
 LAST_ROWS = 5  # the final loss is the mean of so many
 # Of each layer, NAME/LAYER in a row (`nope.training.stepping.attention_metrics`).
 MONITORS = {'entropy': 'Attention entropy, nats', 'max_logit': 'Largest attention logit'}
@@ -40,9 +40,9 @@ class TrainingCurve:
         return self.slug, self.chart, self.facts, self.monitors
 
 
-def curves(folder: WorkFolder, most_points: int) -> list[TrainingCurve]:
-    """Of all runs, with at most `most_points` points together."""
-    each = max(20, min(MOST_POINTS, most_points // max(1, len(folder.runs))))
+def curves(folder: WorkFolder) -> list[TrainingCurve]:
+    """Of all runs, the coarser the more there are."""
+    each = max(20, min(MOST_POINTS, ALL_POINTS // max(1, len(folder.runs))))
     found = []
     for run in folder.runs:
         with noted(folder.problems, relative(run.folder, folder.root)):

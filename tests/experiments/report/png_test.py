@@ -66,22 +66,16 @@ def shown(image: np.ndarray, name: str = 'a') -> Picture:
     return Picture(name, '', encoded(image), image.shape[1], image.shape[0], ())
 
 
-def test_pictures_that_fit_are_embedded_as_they_are() -> None:
-    picture = shown(drawing())
-    uris, note = pictures.embedded([picture], 10**6)
-    assert note == ''
-    _, _, text = uris[picture.digest].partition(',')
-    assert base64.b64decode(text) == picture.png
-
-
-@pytest.mark.parametrize('room', [250_000, 15_000])
-def test_pictures_that_do_not_fit_are_made_to(room: int) -> None:
+def test_pictures_are_embedded_once_and_no_wider_than_the_page(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pictures, 'WIDTH', 500)
     rng = np.random.default_rng(0)
-    images = [rng.integers(0, 255, (500, 900, 3), dtype=np.uint8) // 64 * 64 for _ in range(2)]
-    found = [shown(image, str(k)) for k, image in enumerate(images)]
-    uris, note = pictures.embedded(found, room)
-    assert sum(map(len, uris.values())) <= room
-    assert 'pixels wide' in note or (uris == {} and 'left out' in note)
+    noise = rng.integers(0, 255, (200, 700, 3), dtype=np.uint8)
+    small, wide = shown(drawing()), shown(noise)
+    uris = pictures.embedded([small, wide, small])
+    sizes = {k: png.size_of(base64.b64decode(v.partition(',')[2])) for k, v in uris.items()}
+    assert sizes == {small.digest: (500, 300), wide.digest: (500, 143)}
 
 
 def test_the_text_of_a_picture_is_the_first_sentence_of_its_caption() -> None:

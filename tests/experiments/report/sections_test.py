@@ -46,7 +46,7 @@ def test_measured_numbers_are_named_by_their_path() -> None:
 
 
 def test_the_grid_of_heads_has_the_means_and_the_curves_of_the_records(folder: WorkFolder) -> None:
-    grid = {g.slug: g for g in heads.grids(folder, 10**6)}['positions-256-headscale']
+    grid = {g.slug: g for g in heads.grids(folder)}['positions-256-headscale']
     made = records.load(folder.root / 'records/positions-256-headscale')
     entropy_NHT, position_T = made['entropy'], made.coordinates['position']
     assert grid.lengths == (64, 128, 256) and not folder.problems
@@ -71,17 +71,22 @@ def test_heads_are_held_against_the_same_model_with_other_multipliers_alone(
         'seed': {'seed': 1, 'multiplier': 1.5},
     }.items():
         work.save(tmp_path, name, synthetic.positions_records(128, **changes))
-    others = {g.slug: g.others for g in heads.grids(workfolder.read(tmp_path), 10**6)}
+    others = {g.slug: g.others for g in heads.grids(workfolder.read(tmp_path))}
     assert others == {'base': ('scaled',), 'scaled': ('base',), 'rope': (), 'seed': ()}
 
 
-def test_curves_of_heads_get_coarser_and_then_are_left_out(tmp_path: pathlib.Path) -> None:
-    work.save(tmp_path, 'one', synthetic.positions_records(4096))
+def test_heads_beyond_the_most_are_left_out(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And take no room from a model with fewer."""
+    for name, layers in (('a', 2), ('b', 3), ('c', 1)):
+        work.save(tmp_path, name, synthetic.positions_records(512, n_layers=layers))
     found = workfolder.read(tmp_path)
-    points = [len(heads.grids(found, n)[0].positions) for n in (10**6, 5000, 3500)]
-    assert heads.MOST_POINTS >= points[0] > points[1] > points[2] > 8
-    assert heads.grids(found, 1000) == []
-    assert [(p.kind, p.file) for p in found.problems] == [('left out', 'records/one')]
+    first, *_ = heads.grids(found)
+    assert len(first.positions) <= heads.MOST_POINTS and not found.problems
+    monkeypatch.setattr(heads, 'MOST_HEADS', 3 * len(first.means[0][0]))
+    assert [grid.slug for grid in heads.grids(found)] == ['a', 'c']
+    assert [(p.kind, p.file) for p in found.problems] == [('left out', 'records/b')]
 
 
 def test_ranges_double_and_end_where_the_records_do(tmp_path: pathlib.Path) -> None:
@@ -152,7 +157,7 @@ def test_a_monitored_training_has_a_line_for_each_of_some_layers(tmp_path: pathl
     rows[3]['entropy/0'] = 'high'
     run = RunFolder('a-run', tmp_path, ('a-run',), rows, [], {}, {}, None)
     folder = WorkFolder(tmp_path, (), (), (run,), [])
-    (curve,) = training.curves(folder, 1000)
+    (curve,) = training.curves(folder)
     (entropy, of_entropy), (largest, of_largest) = curve.monitors
     assert (entropy, largest) == ('Attention entropy, nats', 'Largest attention logit')
     assert [len(places(line)) for line in of_entropy.lines] == [2] * training.MOST_LAYERS
@@ -160,11 +165,11 @@ def test_a_monitored_training_has_a_line_for_each_of_some_layers(tmp_path: pathl
     first, last = (places(of_entropy.lines[i])[:, 1] for i in (0, -1))
     assert (first > last).all(), 'the last layer has the higher entropy'
     rows[:] = rows[:1]
-    assert training.curves(folder, 1000)[0].monitors == ()
+    assert training.curves(folder)[0].monitors == ()
 
 
 def test_a_training_tells_its_bad_steps_goodput_and_mfu(folder: WorkFolder) -> None:
-    found = {curve.slug: curve for curve in training.curves(folder, 1000)}
+    found = {curve.slug: curve for curve in training.curves(folder)}
     facts = dict(found[work.RUN].facts)
     assert facts['bad steps'] == '1 (skipped)' and facts['goodput'] == '90.0 %'
     assert facts['MFU, median'] == '25.0 %' and facts['tokens/s, median'] == '20,000'
@@ -178,7 +183,7 @@ def test_a_training_tells_its_bad_steps_goodput_and_mfu(folder: WorkFolder) -> N
 
 
 def test_a_retrieval_map_has_the_shares_and_both_kinds_of_samples(folder: WorkFolder) -> None:
-    (found,) = retrieval.maps(folder, 10**6)
+    (found,) = retrieval.maps(folder)
     accuracy = records.load(folder.root / 'records/passkey-4096-5')['accuracy']
     shown = np.array([[float(text) for text, _ in row] for row in found.cells])
     np.testing.assert_allclose(shown, 100 * accuracy, atol=0.5)
@@ -187,11 +192,14 @@ def test_a_retrieval_map_has_the_shares_and_both_kinds_of_samples(folder: WorkFo
     assert found.out_of == 10
 
 
-def test_a_map_without_room_takes_none_from_what_is_smaller(folder: WorkFolder) -> None:
+def test_a_map_without_room_takes_none_from_what_is_smaller(
+    folder: WorkFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """And its samples stay."""
-    (whole,) = retrieval.maps(folder, 10**6)
+    (whole,) = retrieval.maps(folder)
     twice = dataclasses.replace(folder, recordings=folder.recordings * 2, problems=[])
-    first, second = retrieval.maps(twice, sum(map(len, whole.cells)))
+    monkeypatch.setattr(retrieval, 'MOST_CELLS', sum(map(len, whole.cells)))
+    first, second = retrieval.maps(twice)
     assert first == whole and second == dataclasses.replace(whole, cells=())
     assert [problem.kind for problem in twice.problems] == ['left out']
 
@@ -201,7 +209,7 @@ def test_samples_of_other_evaluations_are_shown_with_their_answers(tmp_path: pat
     where = work.save(tmp_path, 'longbench-1', scores)
     rows = [{'key': f'q/{k}', 'prediction': 'x' * 1000, 'score': k / 10} for k in range(10)]
     work.lines(where / 'samples.jsonl', rows)
-    (found,) = retrieval.maps(workfolder.read(tmp_path), 10**6)
+    (found,) = retrieval.maps(workfolder.read(tmp_path))
     assert found.cells == () and len(found.samples) == retrieval.SAMPLES
     assert max(len(row[1]) for row in found.samples) == retrieval.LONGEST + 1
     assert json.loads(json.dumps(found.columns)) == ['key', 'prediction', 'score']
