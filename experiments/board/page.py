@@ -16,7 +16,7 @@ from experiments.figures.claims.catalogue import SOURCES
 from experiments.figures.claims.decide import Rule
 from experiments.figures.claims.headline import Number
 from experiments.figures.claims.verdict import FAILS, HOLDS, NOT_MEASURED, READING, UNDECIDED
-from experiments.figures.look import captions
+from experiments.figures.look import captions, web
 
 # A verdict in one sign, which needs no colour.
 MARKS = {
@@ -77,7 +77,7 @@ def markdown(board: Sequence[Standing], sizes: Sequence[str], link: Link) -> str
     for title, claims in SOURCES.items():
         members = [s for s in board if s.claim in claims]
         heads = ['', 'text', 'claim', 'printed', 'ours at the largest size', 'file, date']
-        lines = [_line(heads), _line(['---'] * len(heads))]
+        lines = [web.row(heads), web.row(['---'] * len(heads))]
         lines += [_row(s, sizes, link) for s in members if not _folded(s)]
         parts.append(f'## {title}\n\n' + '\n'.join(lines))
     measured = {s.claim.id for s in board if s.decisions}
@@ -85,9 +85,9 @@ def markdown(board: Sequence[Standing], sizes: Sequence[str], link: Link) -> str
         'Not measured': [_configs(s) for s in board if s.claim.id not in measured],
         'Readings, with nothing to decide': [_reading(s, link) for s in board if _read(s)],
     }
-    parts.append(' '.join(f'{k}: {"; ".join(map(_text, v))}.' for k, v in folded.items() if v))
+    parts.append(' '.join(f'{k}: {"; ".join(map(web.cell, v))}.' for k, v in folded.items() if v))
     changed = {
-        f'`{d.figure}` at `{d.size}` with {_text(", ".join(d.summary.changed))}': None
+        f'`{d.figure}` at `{d.size}` with {web.cell(", ".join(d.summary.changed))}': None
         for standing in board
         for d in standing.decisions
         if d.summary.changed
@@ -99,17 +99,17 @@ def markdown(board: Sequence[Standing], sizes: Sequence[str], link: Link) -> str
 
 def _first_five(board: Sequence[Standing], sizes: Sequence[str], link: Link) -> str:
     heads = ['claim', 'limit', 'text', 'size', '', 'every seed', 'file, date']
-    lines, differ = [_line(heads), _line(['---'] * len(heads))], []
+    lines, differ = [web.row(heads), web.row(['---'] * len(heads))], []
     said: tuple[str, ...] = ()  # by the line above
     for standing in (s for name in HEADLINES for s in board if s.claim.id == name):
         for size in (size for size in sizes if standing.at(size)):
             decision = _shown(standing, size)
-            claim, text = _text(standing.claim.short), decision.summary.text
+            claim, text = web.cell(standing.claim.short), decision.summary.text
             limit = _rule(standing.claim.id, decision).limit
             of = claim + asked(standing.claim.id, decision.figure), limit
             each = _seeds(standing.claim.id, decision)
             cells = [text, size, _sign(standing, size), each, _file(decision, link)]
-            lines.append(_line([*(('', '') if of == said else of), *cells]))
+            lines.append(web.row([*(('', '') if of == said else of), *cells]))
             said = of
             if len({d.verdict for d in standing.deciding(size)}) > 1:
                 found = [_differs(standing.claim.id, d) for d in standing.deciding(size)]
@@ -118,7 +118,7 @@ def _first_five(board: Sequence[Standing], sizes: Sequence[str], link: Link) -> 
 
 
 def _differs(claim: str, decision: Decision) -> str:
-    said = _text(worded(_deciding(claim, decision)).said())
+    said = web.cell(worded(_deciding(claim, decision)).said())
     return f'{MARKS[decision.verdict]} `{decision.figure}`, {said}'
 
 
@@ -224,19 +224,19 @@ def _row(standing: Standing, sizes: Sequence[str], link: Link) -> str:
     claim, signs = standing.claim, ' '.join(_sign(standing, size) for size in sizes)
     named = f'{claim.number}. {claim.short}' if claim.number else claim.short
     decision = _shown(standing, [size for size in sizes if standing.at(size)][-1])
-    cells = [signs, decision.summary.text, _text(named) + asked(claim.id, decision.figure)]
-    cells.append(_text(claim.printed) or 'ours')
+    cells = [signs, decision.summary.text, web.cell(named) + asked(claim.id, decision.figure)]
+    cells.append(web.cell(claim.printed) or 'ours')
     file = _file(decision, link)
-    room = LONGEST - len(_line([*cells, '', file]))
+    room = LONGEST - len(web.row([*cells, '', file]))
     number = worded(_deciding(claim.id, decision))
-    said = _text(number.said())
+    said = web.cell(number.said())
     if len(said) > room:
-        what = textwrap.shorten(_text(number.what), room - len(number.value()) - 1)
+        what = textwrap.shorten(web.cell(number.what), room - len(number.value()) - 1)
         said = f'{what} {number.value()}'
     if not _rule(claim.id, decision).parts:
-        several = '; '.join(_text(worded(n).said()) for n in decision.numbers[:MOST])
+        several = '; '.join(web.cell(worded(n).said()) for n in decision.numbers[:MOST])
         said = several if len(several) <= room else said
-    return _line([*cells, said, file])
+    return web.row([*cells, said, file])
 
 
 def asked(claim: str, figure: str) -> str:
@@ -249,12 +249,3 @@ def asked(claim: str, figure: str) -> str:
 
 def _roles(rule: Rule[Any]) -> tuple[str, ...]:
     return () if callable(rule.needs) else rule.needs
-
-
-def _line(cells: Sequence[str]) -> str:
-    return f'| {" | ".join(cells)} |'
-
-
-def _text(text: str) -> str:
-    """Without what Markdown takes for the end of a cell or for the beginning of a tag."""
-    return text.replace('|', r'\|').replace('<', r'\<').replace('\n', ' ')

@@ -9,8 +9,17 @@ from collections.abc import Iterable, Sequence
 
 def table_of(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Table in Markdown; cells are Markdown already."""
-    lines = (head, ['---'] * len(head), *rows)
-    return ''.join(f'| {" | ".join(cells)} |\n' for cells in lines)
+    return ''.join(f'{row(cells)}\n' for cells in (head, ['---'] * len(head), *rows))
+
+
+def row(cells: Iterable[str]) -> str:
+    """Row of a table in Markdown; cells are Markdown already."""
+    return f'| {" | ".join(cells)} |'
+
+
+def cell(text: str) -> str:
+    """Text without what Markdown takes for the end of a cell or for the beginning of a tag."""
+    return text.replace('|', r'\|').replace('<', r'\<').replace('\n', ' ')
 
 
 def html_of(markdown: str) -> str:
