@@ -8,8 +8,10 @@ import sys
 
 import pytest
 
-from experiments import config_files
+from experiments import config_files, pieces
 from experiments.cli import COMMANDS
+from experiments.pieces import Piece
+from tests.experiments.report import work
 
 ROOT = pathlib.Path(__file__).parents[2]
 # Of these each takes a tenth of a second or more.
@@ -33,6 +35,28 @@ class First(logging.Handler):
 logging.getLogger('experiments').addHandler(First())
 app.run(run.main, flags_parser=run.parse_flags)
 """
+
+
+# Modules, calls that need no model, and their exit status. WORK: a work folder.
+FLAGS = '["run", "--config=configs/first_paper/fig1.py:quick", "--workdir=w", "--config.train.x=1"]'
+WITHOUT_JAX = [
+    ('cli', 'usage() and 0', 0),
+    ('run', f'parse_flags({FLAGS})', 2),
+    ('claims', 'main(["--workdir=WORK"])', 0),
+    ('draw', 'main(["WORK/figures/fig5"])', 0),
+    ('report.__main__', 'main(["WORK"])', 0),
+    ('status', 'main(["WORK"])', 0),
+]
+
+
+@pytest.fixture(scope='module')
+def folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    root = work.make(tmp_path_factory.mktemp('work'))
+    home = f'runs/{work.RUN}'
+    notes = f'{home}/.lock', f'{home}/failed.json'
+    done = Piece('train', True, (), home, 'done.json', *notes, ())
+    pieces.write(root, 'fig5', [done])
+    return root
 
 
 def output(*arguments: str) -> str:
@@ -65,3 +89,22 @@ except SystemExit as end:
     loaded = set(output('-c', script).split())
     late = LATE | {'jax', 'flax'} if module in WITHOUT_MODELS else LATE
     assert {module, 'status=2'} <= loaded and not late & loaded
+
+
+@pytest.mark.parametrize(('module', 'call', 'status'), WITHOUT_JAX)
+def test_what_needs_no_model_loads_no_jax(
+    module: str, call: str, status: int, folder: pathlib.Path
+) -> None:
+    script = f"""
+import sys
+import experiments.{module} as command
+try:
+    status = command.{call.replace('WORK', str(folder))}
+except SystemExit as end:
+    status = end.code
+print(*sys.modules, f'status={{status}}')
+"""
+    loaded = set(output('-c', script).split())
+    late = {'absl', 'argparse', 'numpy'} if module == 'cli' else set()
+    assert f'status={status}' in loaded
+    assert not {'jax', 'flax', 'optax', 'orbax', 'tensorboardX', 'torch', *late} & loaded

