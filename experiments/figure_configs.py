@@ -1,8 +1,7 @@
 """The config of a figure, and the settings of the figure that its config has not.
 
-A figure's spec.json has its settings and not the file. The command that drew it tells the file, or
-else the figure's name does, as FILE or FILE_SIZE with whatever was put behind. It is read as
-`nope run` reads it.
+A figure's spec.json has its settings and not the file. The command that drew it tells the file,
+which is read as `nope run` reads it.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import pathlib
 import re
 import runpy
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from experiments import config_files, homes
@@ -37,30 +36,26 @@ _OF_LAYER = re.compile(r'.*\.pattern\[\d+\]\.(\w+)')
 
 @dataclasses.dataclass(frozen=True)
 class Differences:
-    """The config is 'configs/FOLDER/FILE.py:SIZE', '' where none has the figure's name. `changed`
-    maps a path to its values, (default, here). A command with `flags` makes the same figure; None
-    where a flag cannot give a setting."""
+    """The config is 'configs/FOLDER/FILE.py:SIZE', '' where it is not known. `changed` maps a path
+    to its values, (default, here). A command with `flags` makes the same figure; None where a flag
+    cannot give a setting."""
 
     config: str
     changed: Mapping[str, tuple[str, str]]
     flags: tuple[str, ...] | None
 
 
-def differences(name: str, settings: Mapping[str, Any], asked: str = '') -> Differences:
-    """Differences from the config that a command asked for. Where that is not known, the size of
-    the figure's config with the fewest changed paths counts. `asked` followed --config=:
-    'PLACE/configs/FOLDER/FILE.py:ARGUMENT'."""
-    config, arguments = _asked_for(asked)
-    if config is None:
-        config = _named(name)
-        others = (f'{size},{text}' for text in config_files.TEXTS for size in SIZES)
-        arguments = SIZES[:1] if config == name else (*SIZES, RELEASED, *others)
-    if config is None or not settings:
+def differences(settings: Mapping[str, Any], asked: str) -> Differences:
+    """Differences from the config that a command asked for. `asked` followed --config=:
+    'PLACE/configs/FOLDER/FILE.py:ARGUMENT'; '' where that is not known."""
+    parts = re.fullmatch(r'(?:.*/)?configs/\w+/(\w+)\.py(?::(.*))?', asked)
+    if parts is None or not config_files.find(parts[1]) or not settings:
         return Differences('', {}, None)
-    made = [(a, _changed(settings, flat)) for a in arguments if (flat := _flattened(config, a))]
-    if not made:
+    config, argument = parts[1], parts[2] or ''
+    flat = _flattened(config, argument)
+    if not flat:
         return Differences('', {}, None)
-    argument, changed = min(made, key=lambda pair: len(pair[1]))
+    changed = _changed(settings, flat)
     told = {path: (_text(default), _text(here)) for path, (default, here) in changed.items()}
     place = config_files.place(config) + (f':{argument}' if argument else '')
     return Differences(place, told, _flags(changed))
@@ -141,12 +136,6 @@ def _same_kinds(path: str, *values: Any) -> bool:
     """Whether values of `data.source` or `data.mixture` differ in the places of text alone."""
     kinds = {re.sub(r'(\w+):[^"]*', r'\1:', json.dumps(value)) for value in values}
     return path in ('data.source', 'data.mixture') and len(kinds) == 1
-
-
-def _asked_for(asked: str) -> tuple[str | None, Sequence[str]]:
-    """The config and its argument; None where it is none of ours."""
-    parts = re.fullmatch(r'(?:.*/)?configs/\w+/(\w+)\.py(?::(.*))?', asked)
-    return (parts[1], (parts[2] or '',)) if parts and config_files.find(parts[1]) else (None, ())
 
 
 def _named(figure: str) -> str | None:

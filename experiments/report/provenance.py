@@ -93,7 +93,7 @@ def _asked(folder: WorkFolder) -> dict[str, str]:
 
 
 def _figure(folder: WorkFolder, figure: FigureFolder, asked: str) -> FigureOrigin:
-    differences = figure_configs.differences(figure.name, figure.settings, asked)
+    differences = figure_configs.differences(figure.settings, asked)
     rerun = ''
     if differences.config and differences.flags is not None:
         parts = [

@@ -16,6 +16,8 @@ from nope.runtime import files
 from tests.experiments.figures import synthetic
 from tests.experiments.report import work
 
+FIG4 = 'configs/first_paper/fig4.py'
+
 
 def settings_of(size: str, **changes: object) -> dict:
     config = fig4.get_config(size)
@@ -25,14 +27,13 @@ def settings_of(size: str, **changes: object) -> dict:
 
 @pytest.mark.parametrize('size', ['quick', 'small'])
 def test_a_figure_as_its_config_has_it_differs_in_nothing(size: str) -> None:
-    name = 'fig4' if size == 'quick' else f'fig4_{size}'
-    found = figure_configs.differences(name, settings_of(size))
-    assert found == figure_configs.Differences(f'configs/first_paper/fig4.py:{size}', {}, ())
+    found = figure_configs.differences(settings_of(size), f'{FIG4}:{size}')
+    assert found == figure_configs.Differences(f'{FIG4}:{size}', {}, ())
 
 
 def test_what_was_set_is_a_difference_and_a_flag() -> None:
     changes = {'train.steps': 600, 'name': 'fig4_long', 'seeds': (0, 1)}
-    found = figure_configs.differences('fig4_long', settings_of('quick', **changes))
+    found = figure_configs.differences(settings_of('quick', **changes), f'{FIG4}:quick')
     assert found.config == 'configs/first_paper/fig4.py:quick'
     assert found.changed['train.steps'] == ('2400', '600')
     assert set(found.changed) >= set(changes)
@@ -46,28 +47,27 @@ def test_a_field_given_to_an_entry_is_a_flag_of_the_command_that_runs_it_again()
     config.evals.headscale.multiplier = 1.25
     config.search.steps = 100
     settings = dict(build(config, [*changes]).settings)
-    found = figure_configs.differences('fig4', settings)
+    found = figure_configs.differences(settings, FIG4)
     assert {'--config.evals.headscale.multiplier=1.25', '--config.search.steps=100'} <= set(
         found.flags
     )
 
 
-def test_an_unknown_name_has_no_config() -> None:
-    assert figure_configs.differences('no_such', {'a': 1}) == figure_configs.Differences(
-        '', {}, None
-    )
-    assert figure_configs.differences('base', {'a': 1}).config == '', 'it is no figure'
+def test_a_figure_of_no_known_command_has_no_config() -> None:
+    for asked in ('', 'configs/shared/base.py'):
+        found = figure_configs.differences({'a': 1}, asked)
+        assert found == figure_configs.Differences('', {}, None)
 
 
 def test_what_flags_cannot_say_gives_no_command() -> None:
     found = figure_configs.differences(
-        'fig4', settings_of('quick') | {'model.position': {'kind': 'rope'}}
+        settings_of('quick') | {'model.position': {'kind': 'rope'}}, FIG4
     )
     assert found.flags is None and 'model.position' in found.changed
 
 
 def test_the_command_that_drew_a_figure_tells_its_config(tmp_path: pathlib.Path) -> None:
-    """A name has the size alone, and that of an argument that is no size is unknown."""
+    """The newest of the work folder's log."""
     folder = work.link(tmp_path, 'fig4_of_mine', {})
     settings = settings_of('small', name='fig4_of_mine')
     files.write_json(folder / 'spec.json', {'settings': settings})
@@ -100,13 +100,15 @@ def test_the_command_that_drew_a_figure_tells_its_config(tmp_path: pathlib.Path)
     ],
 )
 def test_a_config_that_was_asked_for_is_read_as_it_was(asked: str, config: str) -> None:
-    assert figure_configs.differences('no_such', {'name': 'no_such'}, asked).config == config
+    assert figure_configs.differences({'name': 'no_such'}, asked).config == config
 
 
 def test_commands_are_quoted(tmp_path: pathlib.Path) -> None:
     root = tmp_path / "it's; rm"
     folder = work.link(root, 'fig4', {})
     files.write_json(folder / 'spec.json', {'settings': settings_of('quick')})
+    line = {'figure': 'fig4', 'arguments': [f'--config={FIG4}:quick']}
+    (root / 'commands.jsonl').write_text(json.dumps(line) + '\n')
     (origin,) = provenance.figures(workfolder.read(root))
     assert shlex.split(origin.redraw)[-1] == str(folder)
     assert shlex.split(origin.rerun)[-1] == f'--workdir={root}'
