@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from experiments.figures.given import FigureInput, names_below, shared_attribute
 from experiments.figures.look import captions
-from experiments.figures.read.by_seed import of_models
+from experiments.figures.read.by_seed import BySeed, of_models
 from nope.records import Records
 
 # What the seeds of a panel have in common.
@@ -95,18 +95,18 @@ def read(given: FigureInput, chosen: Mapping[str, Any]) -> PasskeyPanel:
     """
     name = chosen['record']
     names = names_below(given, name)
-    records = [given.records[n] for n in names]
+    found = BySeed(given.name, name, tuple(names), tuple(given.records[n] for n in names))
     facts = {attribute: shared_attribute(given, names, attribute) for attribute in SHARED}
-    accuracy = np.stack([r['accuracy'] for r in records]).astype(np.float64)
+    accuracy = found.stacked('accuracy')
     return PasskeyPanel(
         label=chosen['label'],
         names=tuple(names),
-        runs=tuple(captions.run_label(r) for r in records),
-        lengths=_alike(given, name, 'lengths', [_along(r, 'length', 0) for r in records]),
-        tokens=_alike(given, name, 'prompts', [r['tokens'] for r in records]),
-        depths=_alike(given, name, 'depths', [_along(r, 'depth', 1) for r in records]),
+        runs=tuple(captions.run_label(r) for r in found.records),
+        lengths=np.array(found.shared(lambda r: _along(r, 'length', 0), 'lengths')),
+        tokens=np.array(found.shared(lambda r: r['tokens'].tolist(), 'prompts')),
+        depths=np.array(found.shared(lambda r: _along(r, 'depth', 1), 'depths')),
         accuracy=accuracy,
-        by_seed=of_models(accuracy, records),
+        by_seed=of_models(accuracy, found.records),
         train_length=int(facts['train_length']),
         context=int(facts['window']),
         tests=int(facts['tests']),
@@ -115,15 +115,5 @@ def read(given: FigureInput, chosen: Mapping[str, Any]) -> PasskeyPanel:
     )
 
 
-def _along(records: Records, axis: str, index: int) -> np.ndarray:
-    return records.along(axis, records['accuracy'].shape[index])
-
-
-def _alike(given: FigureInput, name: str, what: str, found: Sequence[np.ndarray]) -> np.ndarray:
-    for other in found[1:]:
-        if not np.array_equal(other, found[0]):
-            raise ValueError(
-                f'figure {given.name!r}: the seeds of {name!r} were measured with different '
-                f'{what}: {found[0].tolist()} and {other.tolist()}'
-            )
-    return found[0]
+def _along(records: Records, axis: str, index: int) -> list[float]:
+    return records.along(axis, records['accuracy'].shape[index]).tolist()

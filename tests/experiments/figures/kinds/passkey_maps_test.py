@@ -236,7 +236,7 @@ def test_seeds_of_a_panel_were_asked_the_same(axis, what):
     other = runs['a/1']
     (other.measures[axis].values if axis == 'tokens' else other.coordinates[axis])[0] += 1
     options = {'panels': [{'record': 'a/', 'label': 'a'}]}
-    with pytest.raises(ValueError, match=f"seeds of 'a/' were measured with different {what}"):
+    with pytest.raises(ValueError, match=f"seeds of 'a/' differ in {what}"):
         draw(FigureInput('f', runs, options))
 
 
