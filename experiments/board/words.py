@@ -10,32 +10,20 @@ from experiments.figures.claims.headline import Number
 # Which of several cases decides, then a difference, then the case.
 _HARDEST = re.compile(r'(highest|smallest|largest) (.+? less [^,]+)(?:, (.*))?')
 _NAMES = (
-    (r'\b[Rr]otary\b', 'RoPE'),
     (r'\bAPE\b', 'sinusoidal'),
+    (r', stdlib\b', ''),
     (r'largest multiplier - none', 'loss with the largest multiplier - with none'),
-    (r'multiplier ([\d.]+) - none', r'loss with multiplier \1 - with none'),
-    (r'^at the end, searched at, ', 'end of windows, HeadScale searched at '),
-    (r' -, HeadScale', ' - HeadScale'),
-    (
-        r'^highest HeadScale - uniform, HeadScale searched',
-        'window mean, HeadScale - one multiplier, highest: searched',
-    ),
-    (r'uniform at the end$', 'uniform at the end of the window'),
     (r'best uniform', 'the best multiplier'),
     (r'\buniform\b', 'one multiplier'),
+    (r'^at the end, searched at, ', 'end of windows, searched at '),
+    (r' -, HeadScale', ' - HeadScale'),
     (r', HeadScale searched at', ', searched at'),
-    (r', stdlib\b', ''),
-    (r'log-length - best other, ', '1 + a ln(n / L) - the best other, at '),
     (r's ln i, searched .*, - s ln i \+ b, searched in the same way', 's ln i - s ln i + b'),
-    (r'the model trained with an (.*) - that trained with', r'\1 trained in - trained in:'),
-    (r'the model trained with (s ln i)', r'\1 trained in'),
-    (r'trained in: (s ln i)', r'\1 trained in'),
+    (r'(?:the model|that) trained with (?:an )?', 'trained '),
     (r'\braw - fair\b', '1,000 steps - 200 steps'),
     (r'\((?:raw|fair): ', '('),
     (r'mean reciprocal rank', 'mean 1 / rank'),
     (r'without local - without', 'without local heads - without'),
-    (r'without one$', 'without one such head'),
-    (r"^furthest from the paper's mean,", "least like the paper's mean:"),
     (r' - ', ' less '),
 )
 
