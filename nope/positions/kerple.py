@@ -18,7 +18,7 @@ class Kerple(Position):
 
     The authors' code draws r1 from U(0, 2) and r2 from U(0, 1), and sets what is below 0.01 to
     0.01 before every use. Here they are drawn alike, and learned as logarithms, which keeps them
-    above 0.
+    above 0; weight decay draws them towards 1.
     """
 
     def table(self, width: int, heads: int) -> Table:

@@ -48,7 +48,7 @@ class Law(abc.ABC):
         """p, float32, of coefficients c that broadcast against `at`.
 
         at: the length n, a scalar, usually traced. For laws by position it is i, int32 [T, 1]: the
-        keys that a query sees.
+        query's position, counted from 1, also in layers with a window.
         """
 
     def multipliers(

@@ -13,8 +13,7 @@ from nope.model.lam.relative import Relative
 
 @dataclasses.dataclass(frozen=True)
 class LogFloor(Relative):
-    """p_h(i) = 1 + r_h * ln(1 + floor(i / train_length)), a staircase. i counts the keys that a
-    query sees.
+    """p_h(i) = 1 + r_h * ln(1 + floor(i / train_length)), a staircase.
 
     Llama 4 has it in its layers without position, with r = 0.1 and spans of 8,192. Ministral 3 has
     it in all layers, with spans of 16,384 and i counted from 0. There it is a `GivenLaw`.

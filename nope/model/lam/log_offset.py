@@ -15,8 +15,8 @@ from nope.runtime.errors import FieldError
 
 @dataclasses.dataclass(frozen=True)
 class LogOffset(Relative):
-    """p_h(i) = 1 + r_h * (ln(a + i) / ln a - 1), a = share * train_length. i counts the keys that a
-    query sees. It is above 1 inside train_length already.
+    """p_h(i) = 1 + r_h * (ln(a + i) / ln a - 1), a = share * train_length. It is above 1
+    inside train_length already.
 
     SWAN-GPT (arXiv 2504.08719) applies it to its layers without position at inference, with r = 1.
     It fits a = 362 to a training length of 1,024; `share` keeps that ratio for other lengths. The

@@ -12,8 +12,8 @@ from nope.model.lam.relative import Relative
 
 @dataclasses.dataclass(frozen=True)
 class LogPosition(Relative):
-    """p_h(i) = 1 + r_h * ln(max(i / train_length, 1)), wherever the sequence ends. i counts the
-    keys that a query sees. Up to train_length it is the base model itself.
+    """p_h(i) = 1 + r_h * ln(max(i / train_length, 1)), wherever the sequence ends. Up to
+    train_length it is the base model itself.
 
     Inkling's global layers have it, with r = 0.1 and train_length 128,000. Their code scales the
     bias by distance too, which lambda does not. A train_length of 1 gives 1 + r ln i.

@@ -13,8 +13,7 @@ from nope.model.lam.relative import Relative
 
 @dataclasses.dataclass(frozen=True)
 class LogRatioPosition(Relative):
-    """p_h(i) = 1 + r_h * (max(1, ln i / ln(train_length)) - 1). i counts the keys that a query
-    sees.
+    """p_h(i) = 1 + r_h * (max(1, ln i / ln(train_length)) - 1).
 
     Qwen's LogN attention and Grok-2's temperature (train_length 1,024), both published at r = 1 for
     all heads. SGLang's code for Grok-2 takes the position counted from 0, i - 1, in place of i.

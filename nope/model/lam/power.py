@@ -13,8 +13,7 @@ from nope.model.lam.relative import Relative
 
 @dataclasses.dataclass(frozen=True)
 class Power(Relative):
-    """p_h(i) = (1 + i / train_length)^r_h. i counts the keys that a query sees. It is above 1
-    inside train_length already.
+    """p_h(i) = (1 + i / train_length)^r_h. It is above 1 inside train_length already.
 
     Beam 1.0 (Reflection AI) has it in its layers without position, with r = 0.1 and 2,048 for
     train_length, in all heads alike (read in SGLang's code, which calls it ssmax).

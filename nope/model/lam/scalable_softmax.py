@@ -1,4 +1,4 @@
-"""Lambda of Scalable-Softmax: the logarithm of the number of keys that a query sees."""
+"""Lambda of Scalable-Softmax: the logarithm of the query's position."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nope.model.lam.base import Coefficients, Law, log_of_keys
 
 @dataclasses.dataclass(frozen=True)
 class ScalableSoftmax(Law):
-    """p_h(i) = s_h * ln i, i the keys that a query sees (its position counted from 1).
+    """p_h(i) = s_h * ln i. The paper has the number of keys: i, but in layers with a window.
 
     SSMax (arXiv 2501.19399), s trained with the weights; published here is 0.43, what the paper's
     figure 1 and axolotl take. Others begin at 1 (OLMo-core), N(1, 0.01) (ASEntmax's code) or 1 /

@@ -11,8 +11,7 @@ from nope.model.lam.base import Coefficients, Law, log_of_keys
 
 @dataclasses.dataclass(frozen=True)
 class ScalableSoftmaxBias(Law):
-    """p_h(i) = s_h * ln i + b_h, i the keys that a query sees (its position counted from 1);
-    coefficients (s_h, b_h).
+    """p_h(i) = s_h * ln i + b_h; coefficients (s_h, b_h).
 
     SSMax (arXiv 2501.19399) with a bias, trained with the weights. The paper says it helps
     training and can hurt at length. A search starts from the base model, s = 0 and b = 1.

@@ -12,8 +12,8 @@ from nope.model.lam.base import Coefficients, Law
 
 @dataclasses.dataclass(frozen=True)
 class SearchedOffset(Law):
-    """p_h(i) = ln(a_h + i) / ln a_h; the coefficient is ln(a_h - 1), any number. i counts the keys
-    that a query sees (HypeNet's code counts from 0).
+    """p_h(i) = ln(a_h + i) / ln a_h; the coefficient is ln(a_h - 1), any number. HypeNet's
+    code counts i from 0.
 
     HypeNet (arXiv 2601.22156) fits one a for a model, after training, and uses it in the layers
     without position; 500 of its model of 2 billion parameters is published here. `LogOffset` is

@@ -18,8 +18,7 @@ class ByParts(Scaling):
     """(1 - keep_j) theta_j / factor + keep_j theta_j (Peng et al., 2023, arXiv 2309.00071).
 
     A dimension that completes more than `fast` rotations within L is kept, one that completes
-    fewer than `slow` is interpolated. Where L holds fewer than `slow` turns of the fastest pair,
-    the implementations keep all, and so does this one.
+    fewer than `slow` is interpolated.
 
     Between them keep_j falls linearly with the dimension's index, as in all implementations, and
     not with its number of rotations, as the paper writes it.
