@@ -124,7 +124,7 @@ class Bench:
         where that had no validation."""
         while run.init is not None:
             run = run.init
-        return None if isinstance(run, ImportSpec) else self._own_best(run)
+        return self._own_best(run) if isinstance(run, RunSpec) else None
 
     def _own_best(self, run: RunSpec) -> Best | None:
         """The best step of a finished run, as its `done.json` has it."""
@@ -156,7 +156,15 @@ class Bench:
             return multiplier
         folder = self.workspace.folder(multiplier)
         name = 'best_multiplier_window'
-        return processes.from_first(lambda: records.load(folder).attributes[name])
+
+        def best() -> float:
+            found = records.load(folder)
+            value, grid = float(found.attributes[name]), found.coordinates['multiplier']
+            if value in (grid.min(), grid.max()):
+                log.warning('the best multiplier, %g, ends the grid of %s', value, folder)
+            return value
+
+        return processes.from_first(best)
 
     def head_scores(self, scores: HeadScores) -> np.ndarray:
         """Weight of every head on the latest tokens, mean over positions, [L, N]."""

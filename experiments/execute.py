@@ -16,7 +16,7 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from experiments import exports
+from experiments import exports, facts
 from experiments.ahead import check_attention
 from experiments.bench import Bench
 from experiments.evaluations import EvalSpec
@@ -160,7 +160,8 @@ def _measure(bench: Bench, spec: EvalSpec, folder: pathlib.Path) -> None:
     goodput.write()
     memory.give_back()
     read = {'text_tokens': bench.text_tokens(spec.run)}
-    described = _with(found, **{**spec.known, **read, **found.attributes, **more})
+    best = facts.of_best(spec.run, bench.best(spec.run))
+    described = _with(found, **{**spec.known, **read, **found.attributes, **more, **best})
     what, how = spec.measured_on(described)
     measured_on = {'what': what, 'how': how, 'own_text': spec.own_text}
     whole = _with(described, measured_on=measured_on)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import pathlib
 from collections.abc import Iterator
 from typing import Any, Self
 
-from experiments import facts
 from experiments.bench import Bench
 from experiments.evaluations import task_examples
 from experiments.evaluations.base import Rows
@@ -102,10 +100,6 @@ class ExactMatchSpec(TextSpec):
             )
         if not any(question.split == 'validation' for question in self._asked().questions):
             raise ValueError(f'task.validation: {exact_match.no_validation(self.task_data)}')
-
-    def measure(self, bench: Bench, folder: pathlib.Path) -> tuple[Records, dict[str, Any]]:
-        found, more = super().measure(bench, folder)
-        return found, more | facts.of_best(self.run, bench.best(self.run))
 
     def found(self, bench: Bench, variables: Variables, **how: Any) -> Records:
         answering = exact_match.answering(

@@ -12,6 +12,7 @@ from ml_collections import ConfigDict
 from experiments import execute
 from experiments.bench import Bench
 from experiments.build import build
+from experiments.evaluations.exact_match import ExactMatchSpec
 from experiments.plan import make_plan
 from experiments.runs import RunSpec
 from experiments.specs import identifier
@@ -103,14 +104,15 @@ def test_a_finished_run_without_its_best_step_says_how_to_go_on(tmp_path: pathli
 
 @pytest.mark.slow
 def test_the_best_step_is_what_is_measured(tmp_path: pathlib.Path) -> None:
-    """By exact match, by who reads the run's folder, and named in the records."""
-    experiment = build(
-        small(validated(steps=60, validate_every=12, batch_size=16, learning_rate=0.03))
-    )
-    spec = spec_of(experiment)
+    """By exact match, by who reads the run's folder, and named in the records, also of others."""
+    made = small(validated(steps=60, validate_every=12, batch_size=16, learning_rate=0.03))
+    made.evals['attended'] = {'kind': 'attended_distance', 'run': 'one'}
+    experiment = build(made)
+    spec, attended = experiment.evals['one/seed0'], experiment.evals['attended']
+    assert isinstance(spec, ExactMatchSpec)
     assert isinstance(spec.run, RunSpec)
     bench = Bench(Workspace(tmp_path), experiment.compute, experiment.batch_tokens)
-    execute.execute(bench, make_plan(bench.workspace, [spec]).missing)
+    execute.execute(bench, make_plan(bench.workspace, [spec, attended]).missing)
     folder = bench.workspace.folder(spec.run)
     scores = {r['step']: r[ACCURACY] for r in metrics.read(folder) if ACCURACY in r}
     assert list(scores) == [12, 24, 36, 48, 60]
@@ -120,6 +122,8 @@ def test_the_best_step_is_what_is_measured(tmp_path: pathlib.Path) -> None:
     tiny.assert_same(bench.variables(spec.run), bench.variables(spec.run, best))
     tiny.assert_same(read_run(folder, bench.mesh).variables, bench.variables(spec.run, best))
     assert WordTokenizer.read(folder / words.FILE) == spec.task_data.load_tokenizer()
-    facts = records.load(bench.workspace.folder(spec)).attributes
-    assert (facts['best_step'], facts['step'], facts['train_tokens']) == (best, best, 320 * best)
-    assert facts['validation_accuracy'] == scores[best]
+    for each in (spec, attended):
+        facts = records.load(bench.workspace.folder(each)).attributes
+        assert (facts['best_step'], facts['step']) == (best, best)
+        assert facts['train_tokens'] == 320 * best
+        assert facts['validation_accuracy'] == scores[best]
