@@ -47,4 +47,5 @@ def dropped(rate: float, x: jax.Array, keys: jax.Array) -> jax.Array:
         return numbers.reshape(-1, *rest)[:first].reshape(shape) >= np.uint32(least)
 
     kept_X = jax.vmap(kept)(keys.ravel()).reshape(x.shape)
-    return jnp.where(kept_X, (x / np.float32(1 - least / 2**16)).astype(x.dtype), 0)
+    raised_X = (x.astype(jnp.float32) / (1 - least / 2**16)).astype(x.dtype)
+    return jnp.where(kept_X, raised_X, 0)

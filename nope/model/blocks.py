@@ -9,7 +9,6 @@ from typing import Any
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from nope.model.attention import SelfAttention
 from nope.model.cache import Cache, LayerCache
@@ -114,8 +113,8 @@ class Block(nn.Module):
         if name is not None:
             x_BTD = norm(self.config, name, self.config.output_norm_epsilon)(x_BTD)
         factor = self.config.residual_multiplier
-        # NumPy's scalar, as JAX rounds a Python number to the dtype of x before the product.
-        return x_BTD if factor == 1 else (x_BTD * np.float32(factor)).astype(x_BTD.dtype)
+        # In float32, as JAX rounds a Python number to the dtype of x before the product.
+        return x_BTD if factor == 1 else (x_BTD.astype(jnp.float32) * factor).astype(x_BTD.dtype)
 
 
 def cached_layers(

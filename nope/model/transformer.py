@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, cast
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float, Float32, Int, Key, Real
 
 from nope.model import lam
@@ -144,7 +143,7 @@ class Transformer(nn.Module):
             )
         hidden_BTD = drop(c, norm(c, 'final_norm')(x_BTD), keys_B, Place.FINAL)
         if c.logit_multiplier != 1:
-            multiplied_BTD = hidden_BTD * np.float32(c.logit_multiplier)
+            multiplied_BTD = hidden_BTD.astype(jnp.float32) * c.logit_multiplier
             hidden_BTD = multiplied_BTD.astype(hidden_BTD.dtype)
         if cache is None:
             # Whole from every device before the loss, which uses it a chunk of tokens at a time.

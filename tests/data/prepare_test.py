@@ -133,7 +133,7 @@ def test_empty_documents_are_left_out(tmp_path):
 def test_corpus_without_text_is_refused(tmp_path):
     (tmp_path / 'text').mkdir()
     (tmp_path / 'text' / 'empty.txt').touch()
-    with pytest.raises(ValueError, match=r'data\.source: there is no text'):
+    with pytest.raises(ValueError, match=r'data\.source: .* no file .*in it: 1 empty \(empty\.txt'):
         run(tmp_path / 'text', tmp_path / 'out')
 
 

@@ -105,6 +105,6 @@ except SystemExit as end:
 print(*sys.modules, f'status={{status}}')
 """
     loaded = set(output('-c', script).split())
-    late = {'absl', 'argparse', 'numpy'} if module == 'cli' else set()
+    late = {'cli': {'absl', 'argparse', 'numpy'}, 'report.__main__': {'tensorboardX'}}
     assert f'status={status}' in loaded
-    assert not {'jax', 'flax', 'optax', 'orbax', 'tensorboardX', 'torch', *late} & loaded
+    assert not {'jax', 'flax', 'optax', 'orbax', 'torch', *late.get(module, ())} & loaded
