@@ -66,7 +66,8 @@ def markdown(board: Sequence[Standing], sizes: Sequence[str], link: Link) -> str
     parts = [
         '# Claims',
         f'Signs, at {named}: {signs}, {MARKS[NOT_MEASURED]} not measured. The small number counts '
-        'the seeds; one decides where three might not. Brackets: the 95 % interval over seeds. '
+        'the seeds; of one there is no interval, and its verdict is weaker. Brackets: the 95 % '
+        'interval over seeds. '
         'The figures with the most seeds decide. If one of them is undecided, so is the claim. '
         f'{MARKS[DISAGREE]}: another figure has the opposite verdict. A claim has a line for each '
         'text, and no verdict mixes two. Each file has the statements. The first '
