@@ -169,12 +169,17 @@ def check(
     mask: Mask,
     bias: Bias | None,
     key_bias_BNS: jax.Array | None,
+    queries: int | None = None,
 ) -> None:
-    """Raises ValueError where the arguments of `attention` do not fit together."""
+    """Raises ValueError where the arguments of `attention` do not fit together.
+
+    queries: how many the mask is for, where q_BTNH has chosen ones of them; None for its T.
+    """
     _check_arrays(q_BTNH, k_BSKH, v_BSKH)
+    queries = q_BTNH.shape[1] if queries is None else queries
     if not isinstance(mask, Mask):
         raise ValueError(f'mask is {type(mask).__name__}; accepted: a Mask, as Mask(causal=False)')
-    mask.check(q_BTNH.shape[0], q_BTNH.shape[1], k_BSKH.shape[1])
+    mask.check(q_BTNH.shape[0], queries, k_BSKH.shape[1])
     if bias is not None:
         if not isinstance(bias, Bias):
             raise ValueError(f'bias is {type(bias).__name__}; accepted: a nope.attention.bias.Bias')

@@ -5,8 +5,9 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
+from nope.attention.api import check
 from nope.attention.bias import Bias
-from nope.attention.dense import WEIGHTS
+from nope.attention.dense import WEIGHTS, check_order
 from nope.attention.reference import Rule, softmax
 from nope.attention.structure import Mask
 
@@ -30,7 +31,11 @@ def attention_rows(
     n // (N / K). at_R: positions of the queries among the keys, int32, in any order. mask: as for
     the queries at 0 .. T-1, whose segment ids [B, T] are those of all of them; without an offset.
     bias, key_bias_BNS: as `attention` takes them. weights: 'softmax' or a name of `WEIGHTS`.
+
+    ValueError for arguments that do not fit together, as `attention` and `dense_attention` raise
+    it, for a mask with an offset, and for weights of another name.
     """
+    _check(q_BRNH, k_BSKH, at_R, mask, bias, key_bias_BNS, weights)
     at_R = jnp.asarray(at_R).astype(jnp.int32)
     rule: Rule = softmax
     own_key = True
@@ -62,3 +67,30 @@ def attention_rows(
     if not own_key:
         seen_BRS &= distance_RS != 0
     return rule(logits_BNRS, seen_BRS[:, None])[0]
+
+
+def _check(
+    q_BRNH: jax.Array,
+    k_BSKH: jax.Array,
+    at_R: jax.Array,
+    mask: Mask,
+    bias: Bias | None,
+    key_bias_BNS: jax.Array | None,
+    weights: str,
+) -> None:
+    if mask.offset is not None:
+        raise ValueError('mask.offset is given; at_R says where the queries are')
+    ids_BT = mask.q_segments_BT
+    queries = jnp.shape(k_BSKH)[1] if ids_BT is None else jnp.shape(ids_BT)[-1]
+    check(q_BRNH, k_BSKH, k_BSKH, mask, bias, key_bias_BNS, queries)
+    if jnp.shape(at_R) != q_BRNH.shape[1:2] or not jnp.issubdtype(at_R.dtype, jnp.integer):
+        raise ValueError(
+            f'at_R has shape {jnp.shape(at_R)} and dtype {at_R.dtype}, expected integers of shape '
+            f'{q_BRNH.shape[1:2]}'
+        )
+    if weights == 'softmax':
+        return
+    if weights not in WEIGHTS:
+        accepted = ', '.join(map(repr, ('softmax', *WEIGHTS)))
+        raise ValueError(f'weights={weights!r} is unknown; accepted: {accepted}')
+    check_order(weights, mask)

@@ -93,6 +93,39 @@ def test_a_row_that_sees_no_key_is_0() -> None:
     assert not np.any(attention_rows(q[:, :2], k, jnp.asarray([3, 5]), mask=apart))
 
 
+def test_what_does_not_fit_is_refused() -> None:
+    q, k, _, _ = operands()
+    with pytest.raises(ValueError, match=r'mask\.offset is given; at_R says where'):
+        attention_rows(q, k, jnp.arange(T), mask=Mask(offset=3))
+    with pytest.raises(
+        ValueError, match=r"weights='max' is unknown; accepted: 'softmax', 'entmax'"
+    ):
+        attention_rows(q, k, jnp.arange(T), weights='max')
+    with pytest.raises(ValueError, match=r"'stick_breaking' needs mask\.causal=True"):
+        attention_rows(q, k, jnp.arange(T), mask=Mask(causal=False), weights='stick_breaking')
+    with pytest.raises(ValueError, match=r'at_R has shape \(3,\) .*, expected integers .*\(16,\)'):
+        attention_rows(q, k, jnp.arange(3))
+
+
+@pytest.mark.parametrize(
+    ('how', 'message'),
+    [
+        ({'mask': Mask(kv_segments_BS=SEGMENTS)}, r'mask\.q_segments_BT is None'),
+        ({'mask': Mask(q_segments_BT=SEGMENTS)}, r'mask\.kv_segments_BS is None'),
+        ({'bias': AlibiBias(jnp.ones(1))}, 'bias is for 1 heads, q_BTNH has 4'),
+        (
+            {'key_bias_BNS': jnp.ones((B, 1, T))},
+            r'key_bias_BNS has shape .*, expected \(2, 4, 16\)',
+        ),
+    ],
+    ids=['keys alone', 'queries alone', 'bias', 'key bias'],
+)
+def test_arguments_are_checked_as_those_of_attention(how: dict[str, Any], message: str) -> None:
+    q, k, _, _ = operands()
+    with pytest.raises(ValueError, match=message):
+        attention_rows(q[:, :2], k, jnp.asarray([3, 5]), **how)
+
+
 @pytest.mark.parametrize('dtype', [np.int8, np.uint8, np.int64])
 def test_places_of_queries_may_be_of_any_integer_type(dtype: Any) -> None:
     """Keys beyond the type's range are masked as all others."""

@@ -18,20 +18,27 @@ from nope.attention.structure import AttentionOutput, Mask
 
 
 class _Weights(NamedTuple):
-    """Rule of the weights; whether a query sees its own key."""
+    """Rule of the weights; whether a query sees its own key; whether it needs a causal order."""
 
     rule: Rule
     own_key: bool
+    causal: bool
 
 
 # Of a block, whose weights stay in the cache of a core. Each block is a part of the program.
 QUERIES, BLOCKS = 128, 16
 
 WEIGHTS: Mapping[str, _Weights] = {
-    'entmax': _Weights(entmax, own_key=True),
+    'entmax': _Weights(entmax, own_key=True, causal=False),
     # Tan et al. leave the current token out of its own row.
-    'stick_breaking': _Weights(stick_breaking, own_key=False),
+    'stick_breaking': _Weights(stick_breaking, own_key=False, causal=True),
 }
+
+
+def check_order(weights: str, mask: Mask) -> None:
+    """ValueError for weights, by a name of `WEIGHTS`, that the mask gives no order."""
+    if WEIGHTS[weights].causal and not mask.causal:
+        raise ValueError(f'weights={weights!r} needs mask.causal=True: later keys come first')
 
 
 def dense_attention(
@@ -58,9 +65,14 @@ def dense_attention(
     Differentiable as `nope.attention.attention` is. `dropout` is of the weights, with keys [B, N]
     (`nope.attention.dropout`).
 
-    ValueError for arguments that do not fit together.
+    ValueError for arguments that do not fit together, an unknown rule, and stick-breaking weights
+    without a causal mask.
     """
     check(q_BTNH, k_BSKH, v_BSKH, mask, bias, key_bias_BNS)
+    if weights not in WEIGHTS:
+        accepted = ', '.join(map(repr, WEIGHTS))
+        raise ValueError(f'weights={weights!r} is unknown; accepted: {accepted}')
+    check_order(weights, mask)
     kind = WEIGHTS[weights]
     T, S = q_BTNH.shape[1], k_BSKH.shape[1]
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nope.attention import AttentionOutput
+from nope.attention import AttentionOutput, Mask
 from nope.attention.bias import as_array
 from nope.attention.cases import Inputs, Trial, make_inputs
 from nope.attention.dense import WEIGHTS, attention, dense_attention
@@ -180,7 +180,19 @@ def test_half_precision_rounds_the_output_alone(weights: str) -> None:
     assert_close(found.out, wanted.out, 4e-3)
 
 
-def test_what_does_not_fit_is_refused() -> None:
+@pytest.mark.parametrize(
+    ('changes', 'message'),
+    [
+        ({'weights': 'sparsemax'}, r"weights='sparsemax' is unknown; accepted: 'entmax', 'stick"),
+        (
+            {'weights': 'stick_breaking', 'mask': Mask(causal=False)},
+            r"weights='stick_breaking' needs mask\.causal=True",
+        ),
+        ({'weights': 'entmax', 'key_bias_BNS': jnp.zeros((1, 4, 6))}, 'key_bias_BNS has shape'),
+    ],
+    ids=['rule', 'full', 'shape'],
+)
+def test_what_does_not_fit_is_refused(changes: dict[str, Any], message: str) -> None:
     inputs = make_inputs(Trial('', 1, 7, 7, 4, 2, 8))
-    with pytest.raises(ValueError, match='key_bias_BNS has shape'):
-        attend('entmax', inputs, key_bias_BNS=jnp.zeros((1, 4, 6)))
+    with pytest.raises(ValueError, match=message):
+        dense_attention(inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH, **changes)
