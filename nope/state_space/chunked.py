@@ -56,13 +56,15 @@ def chunked_scan(
 
     dt_BTN: steps, at least 0. a_N: rates, below 0. segments_BT: integer ids of documents; where
     they change the state is empty again. None for one document. state_BNHE: before the first token
-    and of its document. chunk: tokens of one.
+    and of its document; ValueError for another shape. chunk: tokens of one.
 
     Sums in float32 of products in the dtype of x. A chunk is computed again in the backward pass,
     which keeps the states between chunks alone: O(T) memory forward and backward.
     """
     B, T, N, H = x_BTNH.shape
     K, E = b_BTKE.shape[2:]
+    if state_BNHE is not None and state_BNHE.shape != (B, N, H, E):
+        raise ValueError(f'state_BNHE has shape {state_BNHE.shape}, expected {(B, N, H, E)}')
     G = N // K
     chunk = min(chunk, T)
     C = -(-T // chunk)

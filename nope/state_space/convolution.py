@@ -17,11 +17,13 @@ def causal_convolution(
 
     segments_BT: integer ids of documents; where they change, tokens before count as 0. None for one
     document. before_BSC: the S = W - 1 tokens in front, of the first one's document; None for
-    zeros.
+    zeros. ValueError for another number of them.
     """
     (B, T, C), W = x_BTC.shape, weight_WC.shape[0]
     if before_BSC is None:
         before_BSC = jnp.zeros((B, W - 1, C), x_BTC.dtype)
+    if before_BSC.shape != (B, W - 1, C):
+        raise ValueError(f'before_BSC has shape {before_BSC.shape}, expected {(B, W - 1, C)}')
     long_BSC = jnp.concatenate([before_BSC, x_BTC], axis=1).astype(jnp.float32)
     runs_BT = None if segments_BT is None else runs(segments_BT)
     y_BTC = jnp.zeros((B, T, C), jnp.float32)
