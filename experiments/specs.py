@@ -95,9 +95,12 @@ def identity(spec: Any) -> dict[str, Any]:
 
 
 def check_unchanged(spec: Any) -> None:
-    """ValueError where files that a spec reads are no longer those that its identity names."""
+    """ValueError where the corpora of a spec are no longer those that its identity names."""
     if _identity(spec, functools.cache(data.identity)) != identity(spec):
-        raise ValueError('its data have changed since this command began; start it again')
+        raise ValueError(
+            'the files of its text have changed since this command began: put them back, and the '
+            'same command goes on; with the new ones it makes all anew'
+        )
 
 
 def _identity(spec: Any, of_data: Callable[[Any], Any]) -> dict[str, Any]:

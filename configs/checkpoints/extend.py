@@ -1,7 +1,7 @@
 """Extension of a checkpoint to `length` tokens by a search of lambda.
 
     nope run extend --workdir=work/extend \\
-        --config.init=hf:DIR --config.length=8192 --config.data.source=text:FOLDER
+        --config.init=hf:DIR --config.length=16384 --config.data.source=text:FOLDER
 
 DIR is a Hugging Face directory (config.json, safetensors, a tokenizer); everything but lambda stays
 as it is. The command measures loss and attention entropy by position, finds the best uniform

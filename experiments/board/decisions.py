@@ -11,7 +11,7 @@ from experiments.board.summaries import Summary
 from experiments.figures import by_kind
 from experiments.figures.claims.catalogue import CLAIMS
 from experiments.figures.claims.claim import Claim
-from experiments.figures.claims.headline import Numbers, line
+from experiments.figures.claims.headline import Numbers
 from experiments.figures.claims.verdict import FAILS, HOLDS, NOT_MEASURED, verdict
 from experiments.figures.look import natural
 
@@ -37,11 +37,6 @@ class Decision:
     numbers: Numbers
     statement: str
     summary: Summary
-
-    @property
-    def headline(self) -> str:
-        """`numbers` as one line."""
-        return line(self.numbers)
 
 
 @dataclasses.dataclass(frozen=True)

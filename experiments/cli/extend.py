@@ -1,7 +1,7 @@
 """A checkpoint made to read further: searches lambda at a length, measures, exports the model.
 
-    nope extend hf:DIR --length=8192 --text=FOLDER
-    nope extend hf:DIR --length=8192 --text=FOLDER --law=log_length --workdir=work/mine
+    nope extend hf:DIR --length=16384 --text=FOLDER
+    nope extend hf:DIR --length=16384 --text=FOLDER --law=log_length --workdir=work/mine
 
 The short form of configs/checkpoints/extend.py, which says what is done. The figure of before and
 after lies in WORKDIR/figures/extend, the exported model in WORKDIR/exports. --text is a folder or

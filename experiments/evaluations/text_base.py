@@ -179,7 +179,7 @@ def of_text(asked: EvalEntry, section: Section, bos: bool | None = None) -> dict
         'bos': bos_of(section, asked.run.data.tokenizer) if bos is None else bos,
         'multiplier': asked.multiplier(),
         'position': asked.position(),
-        'turns': '' if chat is None else digest.of_json([chat.source, chat.tokens]),
+        'turns': '' if chat is None else digest.of_json([chat.source, chat.tokens, str(chat.date)]),
     }
 
 

@@ -15,7 +15,7 @@ from experiments.report.workfolder import Recording, WorkFolder, relative
 
 AXES = ('layer', 'head', 'position')
 MOST_POINTS = 64  # of a curve
-MOST_HEADS = 2000  # of a work folder, a curve each
+MOST_HEADS = 5000  # of a work folder, a curve each
 QUANTUM = 1e-3  # nats: curves are 16-bit multiples of it
 SHADES = 10  # of cells, numbered 0 to SHADES
 

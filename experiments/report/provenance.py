@@ -35,7 +35,7 @@ class FigureOrigin:
 
     @property
     def compared(self) -> Any:
-        return self.differences, self.settings
+        return self.settings
 
 
 @dataclasses.dataclass(frozen=True)

@@ -134,8 +134,8 @@ def fingerprint(directory: Directory) -> str:
 
     A SHA-256 over the config and, of every tensor, its name, dtype, shape and up to 128 evenly
     spaced pages of 512 bytes: seconds where reading all bytes takes minutes. That is enough to tell
-    models apart, since training, merging and casting change values all over a tensor, and a change
-    of one head a part of it that some page is in. It is no guard against damage or malice, for an
+    models apart: training, merging and casting change values all over a tensor, and of every head
+    some page is read. It is no guard against damage or malice, for an
     edit between the pages goes unseen; `checksums` find damage. CheckpointFileError where a file
     has become shorter or cannot be read.
     """

@@ -157,7 +157,7 @@ def test_a_corpus_that_changes_under_a_command_is_refused(tmp_path):
     spec = build(config).evals['headscale']
     check_unchanged(spec)
     (tmp_path / 'b.txt').write_text('others')
-    with pytest.raises(ValueError, match='its data have changed since this command began'):
+    with pytest.raises(ValueError, match='have changed since this command began: put them back'):
         check_unchanged(spec)
 
 

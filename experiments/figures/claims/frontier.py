@@ -64,7 +64,7 @@ def _pairs(points: Points, role: str, rival: str) -> dict[str, tuple[FrontierPoi
         points.several(name) if ROLES[name] is Shape.SEVERAL else [points[name]]
         for name in (role, rival)
     )
-    others = others * len(own) if len(others) == 1 else others
+    others = others * len(own) if ROLES[rival] is Shape.ONE else others
     if len(own) != len(others):
         raise Undecided(f'{len(own)} points have the role {role!r} and {len(others)} {rival!r}')
     if len(own) == 1:

@@ -36,7 +36,7 @@ class Bias(abc.ABC):
 
     def factors_by_distance(self, distance_D: jax.Array) -> jax.Array | None:
         """The factors a of the products at each of the distances, as `by_distance`; None where
-        they are 1."""
+        they are 1. They are constants: no gradient passes to their parameters."""
         return None
 
 

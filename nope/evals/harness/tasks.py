@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import glob
 import importlib.util
 import logging
+import os
 import pathlib
 import random
 from collections.abc import Iterable, Mapping, Sequence
@@ -44,7 +46,7 @@ def metadata_of(text: str) -> dict[str, Any]:
 
 class Found(NamedTuple):
     """Tasks that were found, without their data. manager: their lm_eval.tasks.TaskManager. specs:
-    the arguments of its `load`. files: of this machine that the tasks read."""
+    the arguments of its `load`. files: of this machine that the tasks name."""
 
     names: tuple[str, ...]
     manager: Any
@@ -137,12 +139,17 @@ def _files(
 ) -> tuple[pathlib.Path, ...]:
     """Files of this machine that tasks name in their YAML, or in the configs `local`."""
     entries = [manager.task_index.get(task) for tasks in members for task in tasks]
+    configs = [*local, *(entry.cfg or {} for entry in entries if entry is not None)]
     found: set[pathlib.Path] = set()
-    for config in (*local, *(entry.cfg or {} for entry in entries if entry is not None)):
+    for config in configs:
         named = (config.get('dataset_kwargs') or {}).get('data_files') or ()
         for value in named.values() if isinstance(named, Mapping) else [named]:
-            texts = [value] if isinstance(value, str) else value
-            found |= {path for text in texts if (path := pathlib.Path(text).absolute()).is_file()}
+            for text in [value] if isinstance(value, str) else value:
+                paths = map(pathlib.Path, glob.glob(os.path.abspath(text), recursive=True))
+                found |= {path for path in paths if path.is_file()}
+        folder = pathlib.Path(config.get('dataset_path') or '').absolute()
+        if config.get('dataset_path') and folder.is_dir():
+            found |= {path for path in folder.rglob('*') if path.is_file()}
     return tuple(sorted(found))
 
 

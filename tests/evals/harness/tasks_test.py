@@ -73,6 +73,9 @@ def test_files_that_tasks_read_are_known(include: pathlib.Path, data: pathlib.Pa
     assert find(['mine'], include=include, built_in=False).files == (rows,)
     found = find(['mine', 'boolq'], include=include, data=data, built_in=False)
     assert found.files == tuple(sorted([rows, *data.glob('boolq.*')]))
+    many = MINE.format(name='many', data=include / 'row*.jsonl')
+    (include / 'many.yaml').write_text(many)
+    assert find(['many'], include=include, built_in=False).files == (rows,)
 
 
 def test_an_unknown_name_is_said_with_the_places_that_were_searched(

@@ -11,7 +11,7 @@ from experiments import board, config_files
 from experiments.board import Finding, Summary, decisions, page
 from experiments.figures import KINDS, FigureInput
 from experiments.figures.claims.catalogue import CLAIMS
-from experiments.figures.claims.headline import number
+from experiments.figures.claims.headline import line, number
 from tests.experiments.figures import renaming_test as renaming
 
 HOLDS, FAILS, OPEN, NOT = 'holds', 'does not hold', 'undecided', 'not measured'
@@ -116,7 +116,7 @@ def test_a_standing_has_the_figure_the_seeds_and_the_numbers_of_each_size():
     assert verdicts == [HOLDS, FAILS, NOT]
     (decision,) = found.at('small')
     assert (decision.figure, decision.seeds) == ('fig1', (0, 1, 2))
-    assert decision.headline == 'NoPE - RoPE 0.020 nats [-0.005, 0.045]'
+    assert line(decision.numbers) == 'NoPE - RoPE 0.020 nats [-0.005, 0.045]'
     assert found.configs == ('fig1', 'fig2', 'table1', 'table2')
     with pytest.raises(ValueError, match="summary of 'fig1' at 'quick' is given twice"):
         board.standings([summary(), summary()])
