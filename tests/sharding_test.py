@@ -31,15 +31,19 @@ def documents() -> Batch:
 
 
 def stepped(
-    mesh: jax.sharding.Mesh, data: Any = None, parts: int = 1, model: ModelConfig = MODEL
+    mesh: jax.sharding.Mesh,
+    data: Any = None,
+    parts: int = 1,
+    model: ModelConfig = MODEL,
+    optimizer: OptimizerConfig = OPTIMIZER,
 ) -> tuple[TrainState, Metrics]:
     """One training step from the shared variables, spread over `mesh`."""
     variables = tiny.spread(tiny.varied_lam(model), model, mesh)
     data = Batch.of_blocks(tiny.tokens(8, 17)) if data is None else data
     with sharding.use(mesh):
-        state, frozen = fresh_state(variables, OPTIMIZER, mesh)
+        state, frozen = fresh_state(variables, optimizer, mesh)
         placed = jax.tree.map(lambda leaf: leaf.sharding, state)
-        step = jax.jit(make_step(model, OPTIMIZER), out_shardings=(placed, None))
+        step = jax.jit(make_step(model, optimizer), out_shardings=(placed, None))
         return step(state, frozen, sharding.place_micro_batches(mesh, parts, 8, data))
 
 
@@ -63,6 +67,13 @@ def specs(mesh: jax.sharding.Mesh, kv_heads: int = 2) -> dict[str, PartitionSpec
         '/'.join(key.key for key in path): leaf.sharding.spec
         for path, leaf in jax.tree_util.tree_leaves_with_path(params)
     }
+
+
+@pytest.mark.parametrize('changes', [{}, {'entropy_length': 8}], ids=['loss', 'entropy'])
+def test_a_search_of_lambda_is_the_same_on_a_mesh(changes: dict[str, Any]) -> None:
+    search = dataclasses.replace(OPTIMIZER, trains='lam', weight_decay=0.0, **changes)
+    found, expected = (stepped(m, optimizer=search) for m in (mesh_of(2, 1, 2, 2), tiny.mesh()))
+    tiny.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.checkpoints import bucket
+from tests.distributed.command_test import losses
 from tests.experiments import run_test
 
 pytest.importorskip('gcp_storage_emulator')
@@ -35,11 +36,11 @@ def open_there():
 
 with open_there() as checkpoints:
     for step in (1, 2):
-        checkpoints.save(step, manager_test.state_at(step).arrays, {'examples': step})
+        checkpoints.save(step, manager_test.arrays_at(step), {'examples': step})
 found = []
 with open_there() as checkpoints:
     for step in (2, 1):
-        restored = checkpoints.restore(manager_test.state_at(0).arrays)
+        restored = checkpoints.restore(manager_test.arrays_at(0))
         manager_test.assert_is(restored, step)
         found.append([checkpoints.steps(), restored.data])
         document = epath.Path('gs://bucket/work/run/2/data/metadata')
@@ -85,7 +86,7 @@ def test_a_killed_command_goes_on_from_the_bucket(there, tmp_path) -> None:
     ended = subprocess.run(remote, cwd=ROOT, env=there, capture_output=True, text=True, timeout=300)
     assert ended.returncode == 0, ended.stderr[-3000:]
     assert 'going on from step' in ended.stderr
-    assert run_test.losses(begun) == run_test.losses(here)
+    assert losses(begun) == losses(here)
     assert not list(begun.glob('runs/*/checkpoints')), 'they are in the bucket alone'
     assert (begun / 'figures' / 'fig4' / 'fig4.png').stat().st_size > 0
 

@@ -361,7 +361,9 @@ def test_checksums_see_every_element_and_no_sharding() -> None:
         assert checksums({'a': jnp.asarray(changed.reshape(leaf.shape))})["['a']"] != expected
     assert checksums({'a': leaf[::-1]})["['a']"] != expected
     for dtype in (jnp.bfloat16, jnp.int32, jnp.uint8):
-        assert checksums({'a': leaf.astype(dtype)})
+        whole = (100 * leaf).astype(dtype)
+        other = whole.at[7, 3, 5].add(1)
+        assert checksums({'a': whole}) != checksums({'a': other})
 
 
 def test_a_folder_that_vanished_is_not_made_anew(tmp_path: pathlib.Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
 import signal
 import time
@@ -38,8 +39,17 @@ def said(out: str) -> list[str]:
     return [line for line in out.splitlines() if not line.startswith('[Gloo]')]
 
 
+def losses(workdir: pathlib.Path) -> dict[str, list[tuple[int, float]]]:
+    """Rows of the losses of every run."""
+    found = {}
+    for path in sorted(workdir.glob('runs/*/metrics.jsonl')):
+        rows = [json.loads(line) for line in path.read_text().splitlines()]
+        found[path.parent.name] = [(row['step'], row['loss']) for row in rows]
+    return found
+
+
 def assert_same_results(found: pathlib.Path, expected: pathlib.Path) -> None:
-    ours, theirs = run_test.losses(found), run_test.losses(expected)
+    ours, theirs = losses(found), losses(expected)
     assert ours.keys() == theirs.keys()
     for name, rows in theirs.items():
         np.testing.assert_allclose(ours[name], rows, rtol=0, atol=1e-5)

@@ -3,25 +3,27 @@ from __future__ import annotations
 import functools
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from nope import sharding
 from nope.evals import forward
 from nope.evals.forward import Means
-from nope.losses import token_loss
 from nope.model import Transformer
 from tests import tiny
 
 T = 12
 WINDOWS = 5
 BLOCKS = tiny.tokens(WINDOWS, T + 1)
+CAP = 2.0  # of logits
+MODEL = tiny.model(logit_cap=CAP)
 
 
 def measured(batch_size: int, entropy: bool = True) -> Means:
     return forward.means(
-        tiny.MODEL,
-        tiny.varied_lam(),
+        MODEL,
+        tiny.varied_lam(MODEL),
         BLOCKS,
         mesh=tiny.mesh(),
         batch_size=batch_size,
@@ -35,9 +37,10 @@ def direct() -> tuple[np.ndarray, np.ndarray]:
 
     @jax.jit
     def one(block: jax.Array) -> tuple[jax.Array, jax.Array]:
-        output = Transformer(tiny.MODEL).apply(tiny.varied_lam(), block[None, :-1], entropy=True)
-        nll_BT = token_loss(output.hidden, output.head, block[None, 1:])
-        return nll_BT[0], output.entropy[:, 0]
+        output = Transformer(MODEL).apply(tiny.varied_lam(MODEL), block[None, :-1], entropy=True)
+        logits_TV = CAP * jnp.tanh((output.hidden @ output.head)[0] / CAP)
+        nll_T = -jax.nn.log_softmax(logits_TV)[jnp.arange(len(block) - 1), block[1:]]
+        return nll_T, output.entropy[:, 0]
 
     found = [jax.device_get(one(block)) for block in BLOCKS]
     loss, entropy = zip(*found, strict=True)
@@ -58,8 +61,8 @@ def test_means_are_those_of_every_window_alone(batch_size: int) -> None:
 def test_means_are_the_same_on_many_devices() -> None:
     """Five windows on four batch shards, heads over two."""
     mesh = sharding.make_mesh(sharding.MeshConfig(data=2, fsdp=2, tensor=2))
-    spread = tiny.spread(tiny.varied_lam(), tiny.MODEL, mesh)
-    found = forward.means(tiny.MODEL, spread, BLOCKS, mesh=mesh, batch_size=100, entropy=True)
+    spread = tiny.spread(tiny.varied_lam(MODEL), MODEL, mesh)
+    found = forward.means(MODEL, spread, BLOCKS, mesh=mesh, batch_size=100, entropy=True)
     expected = measured(100)
     np.testing.assert_allclose(found.loss, expected.loss, rtol=1e-5)
     np.testing.assert_allclose(found.entropy, expected.entropy, rtol=1e-5, atol=1e-6)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -30,6 +31,7 @@ FOLLOWING = tiny.model(
     attention=None,
     position=RoPE(scaling=DynamicNTK(2.0, train_length=16)),
     lam=LogLength(train_length=16),
+    logit_cap=2.0,
 )
 PLAIN = tiny.model(attention=None, pattern=(LayerKind(RoPE(), window=6), LayerKind(NoPE())))
 STATES = tiny.model(
@@ -51,7 +53,10 @@ def generator(config: ModelConfig, batch_tokens: int = ONE_BATCH) -> Generator:
 @functools.partial(jax.jit, static_argnums=0)
 def _log_probs(config: ModelConfig, variables: Variables, tokens: Any, length: Any) -> jax.Array:
     output = apply(config, variables, tokens, length=length)
-    return jax.nn.log_softmax(output.hidden[0] @ output.head)
+    logits_TV = output.hidden[0] @ output.head
+    if config.logit_cap is not None:
+        logits_TV = config.logit_cap * jnp.tanh(logits_TV / config.logit_cap)
+    return jax.nn.log_softmax(logits_TV)
 
 
 def log_probs(config: ModelConfig, tokens: np.ndarray, length: int) -> np.ndarray:

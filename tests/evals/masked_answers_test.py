@@ -26,6 +26,7 @@ from tests import tiny
 from tests.model.programs import run
 
 LIMIT, WIDTH = 24, 12
+CAP = 10.0  # of logits
 COPYING = TaskData(named('cmc', longest=3, symbols=symbols.closed(3)), Sizes(60, 24, 18))
 
 
@@ -33,7 +34,11 @@ COPYING = TaskData(named('cmc', longest=3, symbols=symbols.closed(3)), Sizes(60,
 def trained(position: Position, steps: int) -> MaskedScorer:
     """An encoder after some steps."""
     model: ModelConfig = tiny.model(
-        layers=1, vocab_size=COPYING.load_tokenizer().vocab_size, position=position, causal=False
+        layers=1,
+        vocab_size=COPYING.load_tokenizer().vocab_size,
+        position=position,
+        causal=False,
+        logit_cap=CAP,
     )
     optimizer = OptimizerConfig(learning_rate=1e-2, decay_steps=1000)
     state, frozen = fresh_state(tiny.variables(model), optimizer, tiny.mesh())
@@ -60,6 +65,7 @@ def test_scores_are_those_of_each_example_by_itself(rope: RoPE) -> None:
         tokens = np.concatenate([x.prompt, np.full(n, end, np.int32)])[None]
         output = run(scorer.config, scorer._variables, tokens)
         logits_AV = np.asarray(output.hidden, np.float64)[0, -n:] @ np.asarray(output.head)
+        logits_AV = CAP * np.tanh(logits_AV / CAP)
         log_probs_AV = logits_AV - np.log(np.exp(logits_AV).sum(axis=-1, keepdims=True))
         expected = [*log_probs_AV[np.arange(n), x.target[:-1]], 0.0]
         np.testing.assert_allclose(score.log_probs, expected, rtol=1e-4, atol=1e-5)

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -28,7 +29,8 @@ from tests import tiny
 from tests.data.documents import whole
 
 # Multipliers depend on the length of the sequence: a window of W tokens is one of W.
-CONFIG = tiny.model(vocab_size=258, lam=LogLength(train_length=8))
+CAP = 2.0  # of logits
+CONFIG = tiny.model(vocab_size=258, lam=LogLength(train_length=8), logit_cap=CAP)
 SIZES = (30, 15, 47, 16, 5, 24, 60, 31)  # of the documents, without BOS
 LENGTHS = (16, 24)
 STRIDE, BUDGET = 6, 6 * 17
@@ -74,7 +76,7 @@ def log_in(folder: pathlib.Path) -> SampleLog:
 @functools.partial(jax.jit, static_argnums=2)
 def logits(variables: Variables, tokens_T: jax.Array, length: int) -> jax.Array:
     output = apply(CONFIG, variables, tokens_T[None], length=length)
-    return (output.hidden @ output.head)[0]
+    return CAP * jnp.tanh((output.hidden @ output.head)[0] / CAP)
 
 
 def direct(variables: Variables, tokens_W: np.ndarray, stride: int) -> float:

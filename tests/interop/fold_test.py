@@ -99,6 +99,7 @@ def test_nothing_else_is_touched() -> None:
     config = tiny.model(qkv_bias=True)
     variables = tiny.varied_lam(config)
     _, folded = fold(config, variables)
+    assert jax.tree.structure(folded['params']) == jax.tree.structure(variables['params'])
     before = dict(jax.tree_util.tree_leaves_with_path(variables['params']))
     for path, leaf in jax.tree_util.tree_leaves_with_path(folded['params']):
         if not path[-1].key.startswith('query'):

@@ -31,7 +31,6 @@ GROWING = {
     'original_max_position_embeddings': stock.TRAINED,
     'llama_4_scaling_beta': 0.1,
 }
-WINDOW = {'sliding_window': 24}
 MISTRAL3 = {'vision_config': {'model_type': 'pixtral', 'head_dim': 16, **SIZES}}
 GEMMA4_TOKENS = {f'{kind}_token_id': 100 + i for i, kind in enumerate(('image', 'video', 'audio'))}
 EXAONE_VISION = {

@@ -132,17 +132,19 @@ def test_weights_and_lambda_may_train_together(loss_and_gradients: tuple) -> Non
 
 
 def test_the_weighted_loss_and_its_gradient_are_those_of_the_definition() -> None:
-    """sum(w nll) / sum(w), by NumPy in float64; the gradient of the head."""
-    loss = functools.partial(batch_loss, tiny.MODEL)
+    """sum(w nll) / sum(w), by NumPy in float64; the gradient of the head. Logits are capped."""
+    cap, model = 2.0, tiny.model(logit_cap=2.0)
+    loss = functools.partial(batch_loss, model)
     value, gradients = jax.jit(jax.value_and_grad(loss))(tiny.varied_lam(), WEIGHTED)
-    output = jax.jit(Transformer(tiny.MODEL).apply)(tiny.varied_lam(), WEIGHTED.tokens)
+    output = jax.jit(Transformer(model).apply)(tiny.varied_lam(), WEIGHTED.tokens)
     hidden_BTD, head_DV = (np.asarray(x, np.float64) for x in (output.hidden, output.head))
-    exp_BTV = np.exp(hidden_BTD @ head_DV)
+    share_BTV = np.tanh(hidden_BTD @ head_DV / cap)
+    exp_BTV = np.exp(cap * share_BTV)
     probs_BTV = exp_BTV / exp_BTV.sum(-1, keepdims=True)
     hit_BTV = np.eye(tiny.MODEL.vocab_size)[WEIGHTED.targets]
     shares_BT = WEIGHTS / WEIGHTS.sum(dtype=np.float64)
     expected = -np.sum(shares_BT * np.log((probs_BTV * hit_BTV).sum(-1)))
-    d_logits_BTV = shares_BT[..., None] * (probs_BTV - hit_BTV)
+    d_logits_BTV = shares_BT[..., None] * (probs_BTV - hit_BTV) * (1 - share_BTV**2)
     np.testing.assert_allclose(value, expected, rtol=1e-6)
     np.testing.assert_allclose(
         gradients['params']['head'],

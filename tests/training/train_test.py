@@ -148,6 +148,20 @@ def test_a_run_that_drops_its_rotation_resumes_bitwise_on_both_sides(
     assert np.any(np.asarray(kept['embedding']) != np.asarray(dropped['embedding']))
 
 
+def test_the_guard_learns_the_usual_loss_anew_where_positions_are_dropped(
+    tmp_path: pathlib.Path,
+) -> None:
+    """Not to take the loss of the model without them for a spike."""
+    optimizer = dataclasses.replace(PRETRAIN.optimizer, on_bad='skip', spike=3.0)
+    config = dataclasses.replace(PRETRAIN, optimizer=optimizer, steps=5)
+    earlier = Earlier(dataclasses.replace(MODEL, position=RoPE()), 3)
+    run(tmp_path, config, earlier=earlier, compute=dataclasses.replace(COMPUTE, log_every=1))
+    state = final(tmp_path, config).arrays['opt_state']
+    losses = [row['loss'] for row in logged(tmp_path)]
+    assert len(losses) == 5 and int(state.good) == 2
+    np.testing.assert_allclose(state.mean, np.mean(losses[3:]), rtol=1e-6)
+
+
 def test_attention_without_segments_is_refused() -> None:
     message = r"data\.documents .* model\.attention='library' cannot: segment ids"
     with pytest.raises(ValueError, match=message):

@@ -20,7 +20,6 @@ from tests.experiments.figures import synthetic
 from tests.experiments.figures.synthetic import CURVES, GRIDS, INPUTS, position_runs
 
 NAMES = sorted(INPUTS)
-ROOT = pathlib.Path(__file__).parents[3]
 
 # Drawn twice: of each way to draw one.
 TWICE = ('encoding_ranks', 'entropy_loss', 'longbench_table')
