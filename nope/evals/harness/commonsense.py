@@ -74,14 +74,13 @@ def records(results: Mapping[str, Any], tasks: Sequence[str], **attributes: Any)
     metrics = [next(metric for metric in METRICS if metric in values) for values in found]
     score = np.array([100 * v[metric] for v, metric in zip(found, metrics, strict=True)])
     acc = np.array([100 * values.get('acc', np.nan) for values in found])
-    counts = {task: results['n-samples'][task]['effective'] for task in tasks}
+    samples = np.array([results['n-samples'][task]['effective'] for task in tasks])
     groups = {}
     for name, values in results.get('groups', {}).items():
         means = _by_metric(values)
-        for metric in [metric for metric in METRICS if metric in means][:1]:
-            members = _members(results['group_subtasks'], name) & set(counts)
-            samples = sum(counts[task] for task in members)
-            groups[name] = {'score': 100 * means[metric], 'samples': samples}
+        metric = next((metric for metric in METRICS if metric in means), None)
+        if metric is not None:
+            groups[name] = {'score': 100 * means[metric], 'samples': values['sample_len']}
     return Records(
         attributes={
             'evaluation': 'harness',
@@ -94,7 +93,7 @@ def records(results: Mapping[str, Any], tasks: Sequence[str], **attributes: Any)
         measures={
             'score': Measure(score, ('task',), 'percent'),
             'acc': Measure(acc, ('task',), 'percent'),
-            'samples': Measure(np.array([*counts.values()]), ('task',), ''),
+            'samples': Measure(samples, ('task',), ''),
         },
         coordinates={'task': np.array(tasks)},
     )
@@ -108,9 +107,3 @@ def _by_metric(values: Mapping[str, Any]) -> dict[str, float]:
         if filtered and isinstance(value, float | int):
             found.setdefault(metric, value)
     return found
-
-
-def _members(children: Mapping[str, Sequence[str]], name: str) -> set[str]:
-    """The tasks of a group and of those inside it; of a task, itself."""
-    inside = children.get(name)
-    return {name}.union(*(_members(children, child) for child in inside)) if inside else {name}

@@ -148,7 +148,7 @@ def _files(
                 paths = map(pathlib.Path, glob.glob(os.path.abspath(text), recursive=True))
                 found |= {path for path in paths if path.is_file()}
         folder = pathlib.Path(config.get('dataset_path') or '').absolute()
-        if config.get('dataset_path') and folder.is_dir():
+        if not named and config.get('dataset_path') and folder.is_dir():
             found |= {path for path in folder.rglob('*') if path.is_file()}
     return tuple(sorted(found))
 
