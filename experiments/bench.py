@@ -33,6 +33,7 @@ from nope.data.prefix import begun
 from nope.interop import CheckpointFileError
 from nope.runtime import processes, progress
 from nope.runtime.files import read_json
+from nope.runtime.saying import say
 from nope.training import optim
 from nope.training.config import Compute
 from nope.training.train import Interrupted
@@ -161,7 +162,7 @@ class Bench:
             found = records.load(folder)
             value, grid = float(found.attributes[name]), found.coordinates['multiplier']
             if value in (grid.min(), grid.max()):
-                log.warning('the best multiplier, %g, ends the grid of %s', value, folder)
+                say(logging.WARNING, f'the best multiplier, {value:g}, ends the grid of {folder}')
             return value
 
         return processes.from_first(best)
@@ -196,7 +197,11 @@ class Bench:
             config, split=split, length=block, count=count, seed=seed, cache=self.cache, **cut
         )
         if len(found.tokens) < count:
-            _say_fewer(len(found.tokens), count, block, found.description)
+            say(
+                logging.WARNING,
+                f'only {len(found.tokens)} of {count} evaluation windows of {block} tokens exist '
+                f'in {found.description}',
+            )
         tokens = begun(found.tokens[:, -(length + 1) :], config.prefix)
         return dataclasses.replace(found, tokens=np.ascontiguousarray(tokens))
 
@@ -230,12 +235,3 @@ class Bench:
         """Interrupted where the command is asked to stop."""
         if self.should_stop():
             raise Interrupted(f'{title}: stopped; what was finished before it is kept')
-
-
-@functools.cache
-def _say_fewer(found: int, asked: int, tokens: int, description: str) -> None:
-    """Warns that there are fewer windows than asked for, once for all that are measured on them."""
-    log.warning(
-        'only %d of %d evaluation windows of %d tokens exist in %s',
-        *(found, asked, tokens, description),
-    )
