@@ -24,7 +24,6 @@ from nope.runtime.files import read_object
 from nope.variables import Variables
 
 IMPORT = 'hf:'
-GENERATION = 'generation_config.json'
 BYTES = 'bytes'
 
 
@@ -53,13 +52,6 @@ def open_model(options: argparse.Namespace, mesh: Mesh) -> Model:
         if options.step is not None:
             raise ValueError(f'--step is for a run; {options.model} holds one model')
         directory = interop.open_directory(pathlib.Path(options.model.removeprefix(IMPORT)))
-        penalty = (read_object(directory.path / GENERATION) or {}).get('repetition_penalty')
-        if penalty not in (None, 1):
-            print(
-                f'warning: {GENERATION} has repetition_penalty {penalty}, which stock applies even '
-                'to greedy texts; here texts are made without',
-                file=sys.stderr,
-            )
         described = interop.describe(directory, position=NoPE() if options.nope else None)
         load = functools.partial(interop.load, directory, described.model, mesh)
         identity = functools.partial(interop.fingerprint, directory)

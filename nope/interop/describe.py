@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import logging
 
 import flax.traverse_util
 import jax
@@ -16,6 +17,8 @@ from nope.interop.mapping import LAM, Tensor
 from nope.interop.safetensors import CheckpointFileError, shown
 from nope.model import ModelConfig
 from nope.positions import Position
+from nope.runtime.files import read_object
+from nope.runtime.saying import say
 from nope.sharding import MeshConfig, make_mesh
 from nope.variables import abstract_variables
 
@@ -34,6 +37,10 @@ def describe(
     """
     names = frozenset(directory.tensors)
     described = family_of(directory.config, names).read_config(directory.config, names)
+    file = directory.path / 'generation_config.json'
+    if (penalty := (read_object(file) or {}).get('repetition_penalty')) not in (None, 1):
+        stock = f'repetition_penalty {penalty}, which stock applies to greedy texts too'
+        say(logging.WARNING, f'{file} has {stock}; here texts are made without')
     if directory.train_length is not None:
         described = described._replace(train_length=directory.train_length)
     if position is not None:

@@ -178,6 +178,7 @@ def test_a_chat_asks_in_turns(
     generator: Generator,
     tmp_path: pathlib.Path,
     capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     folder = tmp_path / 'chats'
     shutil.copytree(directory, folder)
@@ -191,9 +192,8 @@ def test_a_chat_asks_in_turns(
     capsys.readouterr()
     (folder / 'generation_config.json').write_text('{"repetition_penalty": 1.05}')
     tool.main([*asked, '--batch-tokens=512'])
-    out, err = capsys.readouterr()
-    assert out == f'A\n{bytes(ids.tolist()).decode()}\n'
-    assert 'repetition_penalty 1.05, which stock applies' in err
+    assert capsys.readouterr().out == f'A\n{bytes(ids.tolist()).decode()}\n'
+    assert 'repetition_penalty 1.05, which stock applies' in caplog.text
     with pytest.raises(SystemExit, match=r'--chat: the template says how .*; leave out --bos'):
         tool.main([*asked, '--bos'])
     with pytest.raises(SystemExit, match="--chat: the tokenizer 'bytes' has no chat template"):
