@@ -20,7 +20,7 @@ A recipe is ENCODING, ENCODING+TRAINING, ENCODING+SEARCH or ENCODING+TRAINING+SE
     +log, +log_one      1 + a ln(n / L), one a for each head or for all, searched up to 4 L
 
 A model that was trained with a scaling, as Llama 3.2, or without RoPE, as Nemotron-H and Granite 4
-H, takes neither ntk_, yarn_ nor longppl, and without RoPE no dropped:
+H, takes neither ntk_, yarn_ nor longppl. Without RoPE `dropped` is `nothing`:
 
     checkpoint:nothing,nothing+headscale,nothing+log,dropped+short,loss,entropy,keys,ruler
 

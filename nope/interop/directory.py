@@ -135,9 +135,9 @@ def fingerprint(directory: Directory) -> str:
     A SHA-256 over the config and, of every tensor, its name, dtype, shape and up to 128 evenly
     spaced pages of 512 bytes: seconds where reading all bytes takes minutes. That is enough to tell
     models apart: training, merging and casting change values all over a tensor, and of every head
-    some page is read. It is no guard against damage or malice, for an
-    edit between the pages goes unseen; `checksums` find damage. CheckpointFileError where a file
-    has become shorter or cannot be read.
+    some page is read. It is no guard against damage or malice, for an edit between the pages goes
+    unseen; `checksums` find damage. CheckpointFileError where a file has become shorter or cannot
+    be read.
     """
     total = hashlib.sha256(_canonical(directory.config))
     for name, located in sorted(directory.tensors.items()):
