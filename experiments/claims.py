@@ -128,8 +128,7 @@ def _write_results(folder: pathlib.Path, found: Sequence[Summary], work: pathlib
         figure_configs.check_unchanged(work / 'figures' / name, s.figure, s.size)
     changed = results.write(folder, found)
     for s, name in zip(found, names, strict=True):
-        anew = folder / s.size / f'{s.figure}.json' in changed
-        table = results.write_table(folder, s, work / 'figures' / name / f'{name}.csv', anew)
+        table = results.write_table(folder, s, work / 'figures' / name / f'{name}.csv')
         changed += [] if table is None else [table]
     text, path = results.page_of(folder), folder.parent / 'claims.md'
     if not path.exists() or path.read_text('utf-8') != text:

@@ -18,8 +18,8 @@ LARGEST_TABLE = 1 << 20
 
 
 def write(folder: pathlib.Path, summaries: Sequence[Summary]) -> list[pathlib.Path]:
-    """Writes SIZE/FIGURE.json below `folder`. A file that says the same of an earlier date stays.
-    The paths written."""
+    """Writes SIZE/FIGURE.json below `folder` and removes the numbers beside it, which are of an
+    earlier one. A file that says the same of an earlier date stays. The paths written."""
     written = []
     for summary in summaries:
         path = folder / summary.size / f'{summary.figure}.json'
@@ -27,34 +27,36 @@ def write(folder: pathlib.Path, summaries: Sequence[Summary]) -> list[pathlib.Pa
         there = read_json(path)
         if isinstance(there, dict) and _says(there, stated):
             continue
+        for table in _tables(folder, summary):
+            table.unlink(missing_ok=True)
         write_text(path, json.dumps(stated, indent=1, sort_keys=True, allow_nan=False) + '\n')
         written.append(path)
     return written
 
 
-def write_table(
-    folder: pathlib.Path, summary: Summary, table: pathlib.Path, anew: bool
-) -> pathlib.Path | None:
-    """File SIZE/FIGURE.csv beside a committed summary: the numbers of its figure, from which its
-    verdicts follow. One above LARGEST_TABLE bytes is FIGURE.csv.gz, where that is not. The path
-    where it was written.
+def write_table(folder: pathlib.Path, summary: Summary, table: pathlib.Path) -> pathlib.Path | None:
+    """File SIZE/FIGURE.csv beside a committed summary that has none: the numbers of its figure,
+    from which its verdicts follow. One above LARGEST_TABLE bytes is FIGURE.csv.gz, where that is
+    not. The path where it was written.
 
-    table: the figure's own CSV. anew: whether the summary was written, so that a table which stands
-    there is of another one.
+    table: the figure's own CSV.
     """
-    place = folder / summary.size
-    paths = [place / f'{summary.figure}.csv', place / f'{summary.figure}.csv.gz']
-    there = any(path.exists() for path in paths)
-    if (there and not anew) or not (place / f'{summary.figure}.json').exists():
+    paths = _tables(folder, summary)
+    committed = (folder / summary.size / f'{summary.figure}.json').exists()
+    if not committed or any(path.exists() for path in paths):
         return None
-    for path in paths:
-        path.unlink(missing_ok=True)
     numbers = table.read_bytes() if table.exists() else b''
     for path, data in zip(paths, (numbers, gzip.compress(numbers, mtime=0)), strict=True):
         if numbers and len(data) <= LARGEST_TABLE:
             write_bytes(path, data)
             return path
     return None
+
+
+def _tables(folder: pathlib.Path, summary: Summary) -> tuple[pathlib.Path, pathlib.Path]:
+    """Where the numbers of a figure may stand."""
+    place = folder / summary.size
+    return place / f'{summary.figure}.csv', place / f'{summary.figure}.csv.gz'
 
 
 def _says(there: Mapping[str, Any], stated: Mapping[str, Any]) -> bool:

@@ -86,22 +86,28 @@ def test_the_numbers_of_a_figure_stand_beside_its_verdicts(tmp_path, monkeypatch
     are packed where only that is small enough."""
     table, there = tmp_path / 'fig1.csv', tmp_path / 'results/quick/fig1.csv'
     table.write_text('a,b\n1,2\n')
-    assert results.write_table(tmp_path / 'results', summary(), table, anew=False) is None
-    results.write(tmp_path / 'results', [summary()])
-    assert results.write_table(tmp_path / 'results', summary(), table, anew=False) == there
+    folder = tmp_path / 'results'
+    assert results.write_table(folder, summary(), table) is None
+    results.write(folder, [summary()])
+    assert results.write_table(folder, summary(), table) == there
     table.write_text('a,b\n3,4\n')
-    assert results.write_table(tmp_path / 'results', summary(), table, anew=False) is None
+    results.write(folder, [summary()])  # says the same
+    assert results.write_table(folder, summary(), table) is None
     assert there.read_text() == 'a,b\n1,2\n'
-    assert results.write_table(tmp_path / 'results', summary(), table, anew=True) == there
+    results.write(folder, [dataclasses.replace(summary(), seeds=(7,))])
+    assert not there.exists()  # a kill here leaves no numbers of another drawing
+    assert results.write_table(folder, summary(), table) == there
     assert there.read_text() == table.read_text()
     monkeypatch.setattr(results, 'LARGEST_TABLE', 40)
     table.write_text('a,b\n' + 20 * '3,4\n')
     packed = there.with_name('fig1.csv.gz')
-    assert results.write_table(tmp_path / 'results', summary(), table, anew=True) == packed
+    results.write(folder, [dataclasses.replace(summary(), seeds=(8,))])
+    assert results.write_table(folder, summary(), table) == packed
     assert gzip.decompress(packed.read_bytes()) == table.read_bytes() and not there.exists()
-    assert results.write_table(tmp_path / 'results', summary(), table, anew=False) is None
+    assert results.write_table(folder, summary(), table) is None
     monkeypatch.setattr(results, 'LARGEST_TABLE', 7)
-    assert results.write_table(tmp_path / 'results', summary(), table, anew=True) is None
+    results.write(folder, [dataclasses.replace(summary(), seeds=(9,))])
+    assert results.write_table(folder, summary(), table) is None
     assert not there.exists() and not packed.exists()
 
 
