@@ -84,12 +84,14 @@ def summary(folder: pathlib.Path, name: str, size: str) -> Summary:
 
 def check_unchanged(folder: pathlib.Path, name: str, size: str) -> None:
     """ValueError where the figure in `folder` has `changes`, naming a field, or is about a
-    checkpoint of the user's."""
+    checkpoint of the user's, or was not drawn to its end."""
     if name in OF_CHECKPOINTS:
         raise ValueError(
             f"{folder} is about a checkpoint of the user's: --results takes figures of the configs "
             'as they are'
         )
+    if not (folder / homes.SPEC).exists():
+        raise ValueError(f'{folder} was not drawn to its end; `nope run` draws it anew')
     for path, (own, here) in changes(folder, name, size).items():
         place = config_files.placed(name, size)
         raise ValueError(

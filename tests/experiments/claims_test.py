@@ -180,6 +180,9 @@ def test_a_figure_of_a_changed_config_becomes_no_result(work, tmp_path, capsys):
         in said
     )
     assert not [*results.iterdir()]
+    spec.unlink()
+    assert claims.main([f'--workdir={work}', f'--results={results}']) == 2
+    assert 'fig5_small was not drawn to its end' in capsys.readouterr().err
     spec.write_text('{"settings": {"train.length": 128}}')
     assert claims.main([f'--workdir={work}', f'--results={results}']) == 0
     assert sorted(path.name for path in results.glob('*/*')) == [
