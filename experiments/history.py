@@ -35,9 +35,11 @@ def note_drawing(folder: pathlib.Path, figure: str) -> None:
 def _add(folder: pathlib.Path, figure: str, said: Mapping[str, Any]) -> None:
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec='seconds')
     line = {'started': started, 'figure': figure, **said}
+    path = folder / FILE
+    torn = path.exists() and not path.read_bytes().endswith(b'\n')  # by a full disk
     # One write of a file opened to append: commands that share a folder do not mix their lines.
-    with open(folder / FILE, 'ab', buffering=0) as file:
-        file.write(json.dumps(line).encode() + b'\n')
+    with open(path, 'ab', buffering=0) as file:
+        file.write(b'\n' * torn + json.dumps(line).encode() + b'\n')
 
 
 def made_with() -> dict[str, Any]:

@@ -11,6 +11,7 @@ import jax
 import pytest
 
 from experiments import history
+from nope.runtime import files
 
 
 def rows(folder: pathlib.Path) -> list[dict]:
@@ -26,6 +27,15 @@ def test_every_command_adds_a_line_of_its_own(tmp_path):
     assert first['versions']['jax'] == jax.__version__
     assert first['device'] == jax.devices()[0].device_kind
     assert first['started'] <= second['started']
+
+
+def test_a_line_that_a_full_disk_cut_does_not_take_the_next(tmp_path):
+    history.note(tmp_path, 'fig1', [])
+    path = tmp_path / history.FILE
+    path.write_bytes(path.read_bytes()[:-20])
+    history.note(tmp_path, 'fig4', [])
+    cut, whole = (row for _, row in files.logged_rows(path))
+    assert cut is None and whole is not None and whole['figure'] == 'fig4'
 
 
 @pytest.mark.skipif(shutil.which('git') is None, reason='no git here')
