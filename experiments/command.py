@@ -118,13 +118,17 @@ def run(
         whole = not failures.describe(wanted)
         if whole and processes.is_first():
             sources = {name: workspace.folder(spec) for name, spec in experiment.evals.items()}
-            with draw.alone(figure):
-                check_figure(figure, experiment.settings)  # another command may have drawn it
-                draw.write_inputs(figure, experiment.name, experiment.figure, sources)
-                drawn = draw.draw(figure)
-                take_figure(figure, experiment.settings)  # what cannot be drawn takes no name
-            tell_claims(figure)
-            print(drawn)
+            try:
+                with draw.alone(figure):
+                    check_figure(figure, experiment.settings)  # another command may have drawn it
+                    draw.write_inputs(figure, experiment.name, experiment.figure, sources)
+                    drawn = draw.draw(figure)
+                    take_figure(figure, experiment.settings)  # what cannot be drawn takes no name
+                tell_claims(figure)
+                print(drawn)
+            except ValueError:
+                execute(bench, plan.missing, failures)  # exports do not need the figure
+                raise
         execute(bench, plan.missing, failures)
         failed = failures.describe(plan.missing)
         if failed:

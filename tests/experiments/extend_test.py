@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -49,8 +50,23 @@ def workdir(text: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> pat
     folder = tmp_path_factory.mktemp('work')
     described = Described(MIXED, TRAINED_AT, bos=257, eos=256)
     save(folder / 'checkpoint', tiny.variables(MIXED), described, tokenizer='bytes')
+    done = subprocess.run(
+        [sys.executable, '-m', 'experiments.run', *arguments(folder / 'out', text)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert 'ranges: reading (before, all ' in done.stderr
+    printed = [pathlib.Path(line) for line in done.stdout.split()]
+    assert all(path.exists() for path in printed) and len(printed) == 2
+    return folder / 'out'
+
+
+def arguments(workdir: pathlib.Path, text: pathlib.Path) -> list[str]:
+    """Of the command that extends the checkpoint beside `workdir`."""
     options = {
-        'init': f'hf:{folder / "checkpoint"}',
+        'init': f'hf:{workdir.parent / "checkpoint"}',
         'length': TARGET,
         'data.source': f'text:{text}',
         'search.steps': 10,
@@ -61,21 +77,7 @@ def workdir(text: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> pat
         'grid.low': 1.0,
     }
     fields = [f'--config.{name}={value}' for name, value in options.items()]
-    command = [
-        sys.executable,
-        '-m',
-        'experiments.run',
-        '--config=configs/checkpoints/extend.py',
-        *fields,
-    ]
-    done = subprocess.run(
-        [*command, f'--workdir={folder / "out"}'], cwd=ROOT, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    assert 'ranges: reading (before, all ' in done.stderr
-    printed = [pathlib.Path(line) for line in done.stdout.split()]
-    assert all(path.exists() for path in printed) and len(printed) == 2
-    return folder / 'out'
+    return ['--config=configs/checkpoints/extend.py', *fields, f'--workdir={workdir}']
 
 
 def measured(workdir: pathlib.Path, lam: str) -> records.Records:
@@ -116,6 +118,34 @@ def test_stock_transformers_gives_the_losses_of_the_figure(
     expected = losses.double().mean(0).numpy()
     np.testing.assert_allclose(measured(workdir, 'HeadScale')['loss'], expected, atol=1e-5, rtol=0)
     assert np.abs(measured(workdir, '1')['loss'] - expected).max() > 1e-4
+
+
+UNDRAWABLE = """
+import runpy
+from experiments import draw
+
+def fail(figure):
+    raise ValueError('cannot be drawn')
+
+draw.draw = fail
+runpy.run_module('experiments.run', run_name='__main__')
+"""
+
+
+def test_a_figure_that_cannot_be_drawn_holds_up_no_export(
+    workdir: pathlib.Path, text: pathlib.Path
+) -> None:
+    (export,) = (workdir / 'exports').glob('extended-*')
+    there = open_directory(export).checksums
+    shutil.rmtree(export)
+    done = subprocess.run(
+        [sys.executable, '-c', UNDRAWABLE, *arguments(workdir, text)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1 and 'cannot be drawn' in done.stderr
+    assert open_directory(export).checksums == there
 
 
 @pytest.mark.slow
