@@ -77,6 +77,7 @@ MOUNTS = """\
 44 22 0:56 / /tmp rw - tmpfs  rw
 45 22 0:57 / /old rw - nfs server:/old rw,vers=3,nolock,local_lock=all
 46 22 0:58 / /nfs3 rw - nfs server:/nfs3 rw,vers=3,local_lock=none
+47 22 0:59 / /share rw - cifs //server/share rw,vers=3.1.1,nobrl
 43 22 0:55 / /work rw - lustre mgs@tcp:/work rw,flock
 """
 
@@ -84,14 +85,15 @@ MOUNTS = """\
 @pytest.mark.parametrize(
     ('device', 'local'),
     [
-        *(('254:0', False), ('0:52', True), ('0:53', False), ('0:54', True), ('0:55', False)),
-        *(('0:56', False), ('0:57', True), ('0:58', False), ('9:9', False)),
+        *(('254:0', False), ('0:52', True), ('0:53', True), ('0:54', True), ('0:55', False)),
+        *(('0:56', False), ('0:57', True), ('0:58', False), ('0:59', True), ('9:9', False)),
     ],
 )
 def test_locks_that_another_machine_would_not_see(
     monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, device: str, local: bool
 ) -> None:
-    """A bucket that is mounted, Lustre and NFS where told to; not where it is not known."""
+    """A bucket that is mounted, Lustre, NFS and SMB where told to, NFS 4 always; none that is not
+    known."""
     mount = files._mount
     (tmp_path / 'mountinfo').write_text('')
     monkeypatch.setattr(files, 'MOUNTS', tmp_path / 'mountinfo')
@@ -189,12 +191,13 @@ def test_a_folder_that_another_maker_removes_before_it_is_held_is_made_again(
         assert list(tmp_path.iterdir()) == [partial]
 
 
-def test_a_folder_in_the_making_is_left_where_locks_are_each_machines_own(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize('kind', ['nfs', 'lustre', 'cifs', ''])
+def test_a_folder_in_the_making_is_left_where_another_machine_may_be_its_maker(
+    kind: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left = files.unfinished(tmp_path / 'model')
     left.mkdir()
-    monkeypatch.setattr(files, '_lock_is_local', lambda descriptor: True)
+    monkeypatch.setattr(files, '_mount', lambda *_: (kind, []))
     with files.unfinished_folder(tmp_path / 'model') as partial:
         assert left.is_dir() and partial != left
     monkeypatch.undo()
