@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
+import operator
 import pathlib
 import tempfile
 from collections.abc import Iterator
@@ -168,7 +169,8 @@ class Pretrained:
             learning_rate, trains='lam', warmup_steps=steps // 10, decay_steps=steps, bound=bound
         )
         parts = sharding.batch_parts(self.mesh)
-        rows = -(-min(batch_size, len(blocks)) // parts) * parts  # as many on every device
+        wanted = min(operator.index(batch_size), len(blocks))
+        rows = -(-wanted // parts) * parts  # as many on every device
         config = TrainConfig((length,), rows, steps, optimizer)
 
         start = self.variables if bound is None else with_lam_from(self.variables, bound)

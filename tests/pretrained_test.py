@@ -72,7 +72,7 @@ def test_a_search_lowers_the_loss_and_leaves_the_weights(directory: pathlib.Path
 def test_windows_that_the_devices_do_not_divide_are_searched_on(directory: pathlib.Path) -> None:
     model = Pretrained.open(directory)
     assert model.mesh.size > 5
-    longer = model.searched(model.blocks(TEXT, 32)[:5], steps=1)
+    longer = model.searched(model.blocks(TEXT, 32)[:5], steps=1, batch_size=np.int64(4))
     assert lam_of(longer.variables).shape == lam_of(model.variables).shape
 
 
