@@ -132,8 +132,8 @@ def with_lam_beside(
 
 
 def last_multipliers(config: ModelConfig, variables: Variables, length: int) -> np.ndarray:
-    """Multipliers of 1/sqrt(H) that the last query of a sequence of `length` tokens has, [L, N]
-    float32, whole on every process. All processes call it."""
+    """Multipliers of the softmax scale that the last query of a sequence of `length` tokens has,
+    [L, N] float32, whole on every process. All processes call it."""
     last = _multipliers(config, variables, length, first=length - 1)
     return last[:, 0] if config.lam.follows_position else last
 

@@ -52,7 +52,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument('--lengths', required=True, help='tokens, with commas')
     made.add_argument('--out', type=paths.path, required=True, help='folder of the results')
     lam = made.add_mutually_exclusive_group()
-    lam.add_argument('--scale', type=float, help='one multiplier of 1/sqrt(head_dim) in all heads')
+    lam.add_argument('--scale', type=float, help='one multiplier of the softmax scale in all heads')
     lam.add_argument('--lam', type=paths.path, help='file of multipliers, [layers, heads]')
     flags.add_beginning(made)
 

@@ -333,7 +333,7 @@ class SilencedSpec(ChangedSpec):
 
 @dataclasses.dataclass(frozen=True)
 class MultipliedSpec(ChangedSpec):
-    """A model with neutral lambda whose heads have multipliers [layers][heads] of 1/sqrt(H)."""
+    """A model with neutral lambda whose heads have multipliers [layers][heads]."""
 
     multipliers: tuple[tuple[float, ...], ...]
 

@@ -153,7 +153,7 @@ def run(
                 name: Measure(np.stack(values), AXES, UNITS.get(name, 'share'))
                 for name, values in measures.items()
             },
-            'multiplier': Measure(multipliers, AXES, '1/sqrt(head_dim)'),
+            'multiplier': Measure(multipliers, AXES, 'softmax scale'),
             'keys': Measure(keys, ('length',), 'tokens'),
         },
         coordinates={'length': np.array(lengths)},

@@ -79,7 +79,7 @@ def run(
         measures={
             'loss_window': Measure(np.array(window), axes, 'nats'),
             'loss_tail': Measure(np.array(ends), axes, 'nats'),
-            'multiplier_mean': Measure(np.array(multipliers), axes, '1/sqrt(head_dim)'),
+            'multiplier_mean': Measure(np.array(multipliers), axes, 'softmax scale'),
             **bootstrap.measures(resampled, 'length'),
         },
         coordinates={'length': np.array(lengths)},

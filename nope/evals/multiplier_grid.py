@@ -18,7 +18,7 @@ from nope.variables import Variables, with_uniform_lam
 
 @dataclasses.dataclass(frozen=True)
 class Grid:
-    """Multipliers of 1/sqrt(H): low, low + increment, ... up to high."""
+    """Multipliers of the softmax scale: low, low + increment, ... up to high."""
 
     low: float = 0.9
     high: float = 2.0
@@ -86,7 +86,7 @@ def run(
         measures={
             'loss': Measure(loss_MT, ('multiplier', 'position'), 'nats'),
             'mean_loss': Measure(loss_MT.mean(axis=1), ('multiplier',), 'nats'),
-            'best_multiplier': Measure(multipliers[best_T], ('position',), '1/sqrt(head_dim)'),
+            'best_multiplier': Measure(multipliers[best_T], ('position',), 'softmax scale'),
             'best_loss': Measure(loss_MT.min(axis=0), ('position',), 'nats'),
         },
         coordinates={'multiplier': multipliers, 'position': np.arange(1, length + 1)},

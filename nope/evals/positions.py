@@ -25,8 +25,8 @@ def run(
     """Measures a model on blocks [windows, T + 1] int32 (arXiv 2404.12224).
 
     Measures: `loss` [position], nats per token, and its standard deviation over windows,
-    `loss_std`. `entropy` [layer, head, position] is in nats. `multiplier` [layer, head] has the
-    multipliers of 1/sqrt(H) of the last token. Positions count from 1: the number of tokens seen.
+    `loss_std`. `entropy` [layer, head, position] is in nats. `multiplier` [layer, head], of the
+    softmax scale, is the last token's. Positions count from 1: the number of tokens seen.
     Resamples of the documents (nope.evals.bootstrap) add `loss_resampled` and `entropy_resampled`
     [resample, position]; the latter is the mean over layers and heads. of_document: [windows], the
     document of each; None for no resamples.
@@ -58,7 +58,7 @@ def run(
             'entropy': Measure(
                 found.entropy.astype(np.float32), ('layer', 'head', 'position'), 'nats'
             ),
-            'multiplier': Measure(multipliers_LN, ('layer', 'head'), '1/sqrt(head_dim)'),
+            'multiplier': Measure(multipliers_LN, ('layer', 'head'), 'softmax scale'),
             **bootstrap.measures(
                 {'loss': found.resampled_loss, 'entropy': found.resampled_entropy}, 'position'
             ),

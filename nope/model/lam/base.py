@@ -1,4 +1,4 @@
-"""Base class for laws of lambda: from stored coefficients to multipliers of 1/sqrt(H)."""
+"""Base class for laws of lambda: from stored coefficients to multipliers of the softmax scale."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ Coefficients = tuple[jax.Array, ...]  # the C numbers of all heads, an array for
 
 @dataclasses.dataclass(frozen=True)
 class Law(abc.ABC):
-    """A law for the multiplier p of 1/sqrt(H): softmax_j(p / sqrt(H) * q_i . k_j).
+    """A law for the multiplier p of the softmax scale, which is 1/sqrt(H) where the model has no
+    other: softmax_j(p / sqrt(H) * q_i . k_j).
 
     numbers: C, coefficients of one head.
     neutral: coefficient under which p is exactly 1 for every length and position (a single number

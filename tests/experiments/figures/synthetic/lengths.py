@@ -33,7 +33,7 @@ def length_records(window, seed: int = 0, multiples=MULTIPLES, **changed) -> Rec
         {
             'loss_window': Measure(window, axes, 'nats'),
             'loss_tail': Measure(tail, axes, 'nats'),
-            'multiplier_mean': Measure(np.ones(len(lengths)), axes, '1/sqrt(head_dim)'),
+            'multiplier_mean': Measure(np.ones(len(lengths)), axes, 'softmax scale'),
         },
         {'length': lengths.astype(int)},
     )

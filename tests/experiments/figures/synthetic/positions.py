@@ -43,7 +43,7 @@ def positions_records(
             'loss_std': Measure(np.full(length, 2.3), ('position',), 'nats'),
             'entropy': Measure(entropy.astype(np.float32), ('layer', 'head', 'position'), 'nats'),
             'multiplier': Measure(
-                np.broadcast_to(multiplier, (layers, heads)), ('layer', 'head'), '1/sqrt(head_dim)'
+                np.broadcast_to(multiplier, (layers, heads)), ('layer', 'head'), 'softmax scale'
             ),
         },
         {'position': positions},
@@ -67,7 +67,7 @@ def grid_records(length=256, *, a=0.35, increment=0.05, **changed) -> Records:
         {
             'loss': Measure(loss, ('multiplier', 'position'), 'nats'),
             'mean_loss': Measure(loss.mean(axis=1), ('multiplier',), 'nats'),
-            'best_multiplier': Measure(chosen, ('position',), '1/sqrt(head_dim)'),
+            'best_multiplier': Measure(chosen, ('position',), 'softmax scale'),
             'best_loss': Measure(loss.min(axis=0), ('position',), 'nats'),
         },
         {'multiplier': multipliers, 'position': positions},
