@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import itertools
 import pathlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
-from nope.data.sources import CorpusPart, Source
+from nope.data.sources import Source
 from nope.data.splits import SPLITS
 from nope.data.tokenizers import Tokenizer, load_tokenizer
 from nope.runtime import files, progress
 
 BOS, EOS = '<s>', '</s>'
 LEAST = 256 + 2  # every byte, BOS and EOS
+MOST_BYTES = 2 << 30  # a pair is counted in 31 bits, and has a byte or more
 
 
 def train(
@@ -28,7 +29,8 @@ def train(
     is written. Nothing is put before a text. The same corpus gives the same files.
 
     field: the name of vocab_size in messages. ValueError where it is below 258 or the corpus has
-    not so many entries, and where `out` holds a tokenizer. Errors as `Source.list_parts`.
+    not so many entries, or 2 GiB of text or more, whose pairs the library would miscount, and where
+    `out` holds a tokenizer. Errors as `Source.list_parts`.
     """
     from tokenizers import Tokenizer as Library
     from tokenizers import decoders, models, pre_tokenizers, trainers
@@ -51,7 +53,7 @@ def train(
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         show_progress=False,
     )
-    texts = _texts(source.list_parts(cache))
+    texts = _texts(source, cache)
     first = next(texts, None)
     if first is None:
         raise ValueError(f'{source.describe()}: its train split has no text')
@@ -73,11 +75,19 @@ def train(
     return load_tokenizer(str(path))
 
 
-def _texts(parts: Sequence[CorpusPart]) -> Iterator[str]:
+def _texts(source: Source, cache: pathlib.Path) -> Iterator[str]:
+    parts = source.list_parts(cache)
     total = sum(part.size for part in parts)
+    left = MOST_BYTES
     with progress.bar(total=total, desc='counting words', unit='B', unit_scale=True) as bar:
         for part in parts:
             for split, text in part.documents():
                 if split == SPLITS[0] and not isinstance(text, np.ndarray):
+                    left -= len(text)
+                    if left < 0:
+                        raise ValueError(
+                            f'{source.describe()}: the train split has more than '
+                            f'{MOST_BYTES >> 30} GiB of text; give a sample of it'
+                        )
                     yield text.decode('utf-8', 'replace')
                 bar.update(len(text))

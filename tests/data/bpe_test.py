@@ -117,6 +117,13 @@ def test_a_corpus_without_a_training_split_is_refused(tmp_path):
         )
 
 
+def test_more_text_than_pairs_are_counted_in_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(bpe, 'MOST_BYTES', 1000)
+    with pytest.raises(ValueError, match=r'more than .* of text; give a sample of it'):
+        trained(tmp_path)
+    assert not (tmp_path / 'tok/tokenizer.json').exists()
+
+
 def test_a_tokenizer_is_not_overwritten(tmp_path):
     trained(tmp_path)
     with pytest.raises(ValueError, match=r'tokenizer\.json is there already'):
