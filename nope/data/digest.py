@@ -42,7 +42,7 @@ def fraction(data: bytes) -> float:
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), 'big') / 2**64
 
 
-@functools.lru_cache(maxsize=1 << 16)
+@functools.lru_cache(maxsize=1 << 20)
 def _of_file(path: pathlib.Path, size: int, mtime_ns: int) -> str:
     """Kept while a file's size and time stand, so that one process reads it once."""
     del mtime_ns

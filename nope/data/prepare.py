@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from nope.data import digest, shards
-from nope.data.sources import PART_BYTES, CorpusPart, Source, of_split
+from nope.data.sources import PART_BYTES, CorpusPart, Source, grouped, of_split
 from nope.data.splits import SPLITS
 from nope.data.tokenizers import Tokenizer, is_read_whole, load_tokenizer
 from nope.runtime import files, progress, workers
@@ -63,6 +63,7 @@ def prepare(
     parts = source.list_parts(cache, part_bytes)
     if split is not None:
         parts = of_split(parts, split)
+    parts = grouped(parts, part_bytes)
     loaded = load_tokenizer(tokenizer, field)
     identity = source.identity()
     if identity.get('tokenizer', loaded.fingerprint) != loaded.fingerprint:

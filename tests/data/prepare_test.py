@@ -53,6 +53,17 @@ def test_files_are_the_same_for_any_number_of_workers(corpus, reference, tmp_pat
     assert contents(tmp_path / 'out') == contents(reference)
 
 
+def test_small_files_share_a_shard(tmp_path):
+    folder = tmp_path / 'rows'
+    folder.mkdir()
+    for number in range(30):
+        (folder / f'{number:02}.jsonl').write_text('{"text": "a document of its own"}\n' * 20)
+    out = tmp_path / 'out'
+    made = prepare.prepare(JsonLines(str(folder)), 'bytes', out, cache=out, part_bytes=PART_BYTES)
+    assert made['parts'] == 5
+    assert sum(shard['documents'] for shards in made['splits'].values() for shard in shards) == 600
+
+
 def test_one_worker_starts_no_process(corpus, tmp_path, monkeypatch):
     monkeypatch.delattr(prepare.multiprocessing, 'get_context')
     run(corpus, tmp_path / 'out', workers=1)

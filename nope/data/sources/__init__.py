@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nope import identity
-from nope.data.sources.base import PART_BYTES, CorpusPart, Source, of_split
+from nope.data.sources.base import PART_BYTES, CorpusPart, Source, grouped, of_split
 from nope.data.sources.jsonl import JsonLines
 from nope.data.sources.parquet import Parquet
 from nope.data.sources.retrieval import Retrieval
@@ -38,6 +38,7 @@ __all__ = [
     'Tfds',
     'execution_fields',
     'field_defaults',
+    'grouped',
     'of_split',
     'parse',
 ]

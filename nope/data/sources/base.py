@@ -85,7 +85,7 @@ class Source(abc.ABC):
 
     @abc.abstractmethod
     def list_parts(self, cache: pathlib.Path, part_bytes: int = PART_BYTES) -> Sequence[CorpusPart]:
-        """The documents in a fixed sequence of parts of about `part_bytes` of text each.
+        """The documents in a fixed sequence of parts of at most about `part_bytes` of text each.
 
         cache: folder for what has to be built first. Errors as `identity`.
         """
@@ -160,6 +160,35 @@ class _OfSplit:
 
     def documents(self) -> Iterator[tuple[str, bytes | np.ndarray]]:
         return (found for found in self.part.documents() if found[0] == self.split)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Group:
+    """Consecutive parts in one."""
+
+    parts: tuple[CorpusPart, ...]
+
+    @property
+    def size(self) -> int:
+        return sum(part.size for part in self.parts)
+
+    def documents(self) -> Iterator[tuple[str, bytes | np.ndarray]]:
+        for part in self.parts:
+            yield from part.documents()
+
+
+def grouped(parts: Iterable[CorpusPart], part_bytes: int) -> list[CorpusPart]:
+    """Parts of `part_bytes` or more, but for the last, in the same order."""
+    found: list[CorpusPart] = []
+    group: list[CorpusPart] = []
+    size = 0
+    for part in parts:
+        group.append(part)
+        size += part.size
+        if size >= part_bytes:
+            found.append(_Group(tuple(group)))
+            group, size = [], 0
+    return [*found, _Group(tuple(group))] if group else found
 
 
 def of_split(parts: Sequence[CorpusPart], split: str) -> list[CorpusPart]:

@@ -26,7 +26,7 @@ from nope.data.sources.base import PART_BYTES, FileSource
 from nope.runtime import files
 from nope.runtime.saying import say
 
-PIECE_BYTES = 64 << 20
+DOCUMENT_BYTES = 64 << 20
 LEAST_TRAINED = 0.5  # share of the bytes that a split by hash leaves for training
 _LINE_SEARCH_BYTES = 64 << 10
 _BINARY_SEARCH_BYTES = 8 << 10
@@ -43,17 +43,11 @@ class Text(FileSource):
         names, declared = self._files()
         path = pathlib.Path(self.path)
         found = declared or _splits(path, names)
-        parts: list[TextPart] = []
-        group: list[Piece] = []
-        size = 0
-        for name in names:
-            for piece in _pieces_of(folders.resolve(path, name), found.get(name)):
-                group.append(piece)
-                size += piece.end - piece.begin
-                if size >= part_bytes:
-                    parts.append(TextPart(tuple(group)))
-                    group, size = [], 0
-        return [*parts, TextPart(tuple(group))] if group else parts
+        return [
+            part
+            for name in names
+            for part in _parts_of(folders.resolve(path, name), found.get(name))
+        ]
 
     def walked(self) -> pathlib.Path:
         return pathlib.Path(self.path)
@@ -87,36 +81,28 @@ class Text(FileSource):
 
 
 @dataclasses.dataclass(frozen=True)
-class Piece:
-    """The bytes [begin, end) of a file, both moved on to the next line start."""
+class TextPart:
+    """The bytes [begin, end) of a file, both moved on to the next line start: one document."""
 
     path: str
     begin: int
     end: int
     split: str
 
+    @property
+    def size(self) -> int:
+        return self.end - self.begin
+
     def bounds(self, file: BinaryIO) -> tuple[int, int]:
         """Byte offsets of its text in the open file, both at line starts."""
         return _line_start(file, self.begin), _line_start(file, self.end)
 
-
-@dataclasses.dataclass(frozen=True)
-class TextPart:
-    """Consecutive pieces."""
-
-    pieces: tuple[Piece, ...]
-
-    @property
-    def size(self) -> int:
-        return sum(piece.end - piece.begin for piece in self.pieces)
-
     def documents(self) -> Iterator[tuple[str, bytes]]:
-        for piece in self.pieces:
-            with files.open_utf8(pathlib.Path(piece.path)) as file:
-                begin, end = piece.bounds(file)
-                file.seek(begin)
-                text = file.read(end - begin)
-            yield piece.split, files.without_mark(text) if begin == 0 else text
+        with files.open_utf8(pathlib.Path(self.path)) as file:
+            begin, end = self.bounds(file)
+            file.seek(begin)
+            text = file.read(end - begin)
+        yield self.split, files.without_mark(text) if begin == 0 else text
 
 
 def warn_of_data(name: str, path: pathlib.Path, found: Sequence[str]) -> None:
@@ -149,28 +135,28 @@ def _fills_all(paths: Iterable[pathlib.Path]) -> bool:
     filled = set()
     for path in paths:
         with files.open_utf8(path) as file:
-            for piece in _pieces_of(path, None):
-                begin, end = piece.bounds(file)
-                filled |= {piece.split} if end > begin else set()
+            for part in _parts_of(path, None):
+                begin, end = part.bounds(file)
+                filled |= {part.split} if end > begin else set()
         if len(filled) == len(splits.SPLITS):
             return True
     return False
 
 
-def _pieces_of(file: pathlib.Path, split: str | None) -> list[Piece]:
-    """A file in pieces of one split, or for None cut into the three by position."""
+def _parts_of(file: pathlib.Path, split: str | None) -> list[TextPart]:
+    """A file in parts of one split, or for None cut into the three by position."""
     size = files.utf8_size(file)
     if split is not None:
-        return _pieces(file, 0, size, split)
+        return _parts(file, 0, size, split)
     cuts = [0, int(size * splits.TRAIN_SHARE)]
     cuts += [int(size * (splits.TRAIN_SHARE + splits.VALIDATION_SHARE)), size]
     spans = zip(splits.SPLITS, cuts[:-1], cuts[1:], strict=True)
-    return [piece for split, begin, end in spans for piece in _pieces(file, begin, end, split)]
+    return [part for split, begin, end in spans for part in _parts(file, begin, end, split)]
 
 
-def _pieces(file: pathlib.Path, begin: int, end: int, split: str) -> list[Piece]:
-    starts = range(begin, end, PIECE_BYTES)
-    return [Piece(str(file), s, min(s + PIECE_BYTES, end), split) for s in starts]
+def _parts(file: pathlib.Path, begin: int, end: int, split: str) -> list[TextPart]:
+    starts = range(begin, end, DOCUMENT_BYTES)
+    return [TextPart(str(file), s, min(s + DOCUMENT_BYTES, end), split) for s in starts]
 
 
 def _line_start(file: BinaryIO, offset: int) -> int:

@@ -185,7 +185,7 @@ def test_one_text_file_is_split_by_position_at_line_breaks(tmp_path):
 
 @pytest.mark.parametrize('content', ['é' * 100_000, '→' * 100_000, 'x' * 10, 'a\n' * 3, '\n'])
 def test_cut_text_is_whole_and_valid_without_line_breaks(tmp_path, monkeypatch, content):
-    monkeypatch.setattr(text, 'PIECE_BYTES', 100_001)
+    monkeypatch.setattr(text, 'DOCUMENT_BYTES', 100_001)
     path = tmp_path / 'book.txt'
     path.write_text(content)
     documents = read_all(Text(str(path)), tmp_path)
