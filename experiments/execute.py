@@ -54,7 +54,8 @@ def check(bench: Bench, pieces: Sequence[Spec]) -> None:
                 check_attention(spec, bench.compute, bench.batch_tokens)
 
     processes.from_first(read)
-    processes.together(read, 'reading the data')
+    if processes.count() > 1:
+        processes.together(read, 'reading the data')
 
 
 def execute(bench: Bench, pieces: Sequence[Spec], failures: Failures | None = None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import logging
 import pathlib
 from typing import Any
@@ -35,7 +36,7 @@ class Texts(Documents):
         self, tokens: list[np.ndarray], name: str, prefix: tuple[int, ...], once: bool
     ) -> None:
         before = np.array(prefix if once else (), np.int32)
-        self._tokens = [np.concatenate([before, ids]) for ids in tokens]
+        self._tokens = [np.concatenate([before, ids]) for ids in tokens] if len(before) else tokens
         self.name, self.prefix, self._in_windows = name, prefix, () if once else prefix
         self.lengths = np.array([len(ids) for ids in self._tokens], np.int64)
         self.description = f'{len(tokens)} documents of {name}'
@@ -80,23 +81,8 @@ class TextFiles:
 
     def documents(self, tokenizer: str, bos: bool | None, once: bool = False) -> Texts:
         """ValueError for files without text, and for one alone that is no UTF-8."""
-        known, tokens, path = load_tokenizer(tokenizer), [], pathlib.Path(self.path)
-        replaced = 0
-        for file in _files(path):
-            try:
-                text = files.read_utf8(file)
-                if file == path:
-                    text.decode()
-            except UnicodeDecodeError as error:
-                raise ValueError(f'{file} is no UTF-8 text: {error.reason}') from error
-            if text:
-                tokens.append(known.encode(text))
-                replaced += not is_read_whole(known, text)
-        if replaced:
-            log.warning('%s: %d files are no UTF-8; bytes that are none are U+FFFD', path, replaced)
-        if not tokens:
-            empty = 'has only empty files' if path.is_dir() else 'is empty'
-            raise ValueError(f'{path} {empty}')
+        known = load_tokenizer(tokenizer)
+        tokens = _tokens(self, tokenizer, known.fingerprint)
         return Texts(tokens, self.path, prefix_of(known, bos), once)
 
 
@@ -104,6 +90,29 @@ def text_files(path: str) -> TextFiles:
     """The files at a path. ValueError for a folder without text, FileNotFoundError for nothing."""
     found = _files(pathlib.Path(path))
     return TextFiles(path, digest.of_json([digest.of_file(file) for file in found]))
+
+
+@functools.lru_cache(maxsize=1)  # checks, and all evaluations of one text, read it once
+def _tokens(texts: TextFiles, tokenizer: str, fingerprint: str) -> list[np.ndarray]:
+    """Of each document. fingerprint: of the tokenizer, whose file may change."""
+    known, tokens, path = load_tokenizer(tokenizer), [], pathlib.Path(texts.path)
+    replaced = 0
+    for file in _files(path):
+        try:
+            text = files.read_utf8(file)
+            if file == path:
+                text.decode()
+        except UnicodeDecodeError as error:
+            raise ValueError(f'{file} is no UTF-8 text: {error.reason}') from error
+        if text:
+            tokens.append(known.encode(text))
+            replaced += not is_read_whole(known, text)
+    if replaced:
+        log.warning('%s: %d files are no UTF-8; bytes that are none are U+FFFD', path, replaced)
+    if not tokens:
+        empty = 'has only empty files' if path.is_dir() else 'is empty'
+        raise ValueError(f'{path} {empty}')
+    return tokens
 
 
 def _files(path: pathlib.Path) -> list[pathlib.Path]:

@@ -9,6 +9,7 @@ import pytest
 
 from experiments.evaluations.texts import text_files
 from nope.data.sources import Text
+from nope.data.tokenizers import ByteTokenizer
 
 
 def test_a_folder_is_read_as_training_reads_it(tmp_path: pathlib.Path) -> None:
@@ -28,6 +29,16 @@ def test_a_folder_is_read_as_training_reads_it(tmp_path: pathlib.Path) -> None:
     for path, said in (('empty', r'in it: 1 empty \(a.txt\)'), ('empty/a.txt', 'is empty')):
         with pytest.raises(ValueError, match=said):
             text_files(str(tmp_path / path)).documents('bytes', bos=False)
+
+
+def test_a_text_is_tokenised_once_for_all_who_ask(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / 'a.txt').write_text('a text')
+    first = text_files(str(tmp_path)).documents('bytes', bos=False)
+    monkeypatch.setattr(ByteTokenizer, 'encode', None)
+    again = text_files(str(tmp_path)).documents('bytes', bos=False, once=True)
+    np.testing.assert_array_equal(again.lengths, first.lengths)
 
 
 def test_a_text_has_the_same_bytes_as_the_source_of_texts(tmp_path: pathlib.Path) -> None:
