@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import pathlib
 import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -96,9 +97,9 @@ def _figure(folder: WorkFolder, figure: FigureFolder, asked: str) -> FigureOrigi
     differences = figure_configs.differences(figure.settings, asked)
     rerun = ''
     if differences.config and differences.flags is not None:
+        file, colon, argument = differences.config.partition(':')
         parts = [
-            'nope run',
-            f'--config={differences.config}',
+            f'nope run {pathlib.PurePath(file).stem}{colon}{argument}',
             f'--workdir={shlex.quote(str(folder.root))}',
             *differences.flags,
         ]
