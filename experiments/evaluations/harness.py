@@ -189,15 +189,6 @@ def _folder(path: str) -> pathlib.Path | None:
 
 
 def _content(path: str) -> Any:
-    """Identity of the files in a folder; None for no folder. Hidden ones and Python's caches, which
-    loading a task leaves behind, are left out."""
+    """Identity of the visible files in a folder; None for no folder."""
     folder = _folder(path)
-    if folder is None:
-        return None
-    within = [p.relative_to(folder) for p in folder.rglob('*') if p.is_file()]
-    names = sorted(
-        path.as_posix()
-        for path in within
-        if not any(part.startswith('.') or part == '__pycache__' for part in path.parts)
-    )
-    return folders.identity('files', folder, names)
+    return folder and folders.identity('files', folder, harness.visible_files(folder))

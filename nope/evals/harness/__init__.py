@@ -7,7 +7,7 @@ from nope.evals.harness.commonsense import TASKS, check, run
 from nope.evals.harness.endings import Ending, longest_endings
 from nope.evals.harness.evaluate import evaluate
 from nope.evals.harness.model import adapter
-from nope.evals.harness.tasks import Found, check_installed, find, load, metadata_of
+from nope.evals.harness.tasks import Found, check_installed, find, load, metadata_of, visible_files
 
 __all__ = [
     'TASKS',
@@ -22,4 +22,5 @@ __all__ = [
     'longest_endings',
     'metadata_of',
     'run',
+    'visible_files',
 ]

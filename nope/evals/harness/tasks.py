@@ -27,9 +27,7 @@ def check_installed() -> None:
     """ModuleNotFoundError, saying what to install, where lm_eval is missing."""
     if importlib.util.find_spec('lm_eval') is None:
         raise ModuleNotFoundError(
-            'the evaluation harness, lm_eval, is not installed; it comes with an extra of this '
-            "project: pip install -e '.[harness]' in the project's folder",
-            name='lm_eval',
+            'the evaluation harness is not installed: pip install lm_eval', name='lm_eval'
         )
 
 
@@ -149,8 +147,19 @@ def _files(
                 found |= {path for path in paths if path.is_file()}
         folder = pathlib.Path(config.get('dataset_path') or '').absolute()
         if not named and config.get('dataset_path') and folder.is_dir():
-            found |= {path for path in folder.rglob('*') if path.is_file()}
+            found |= {folder / name for name in visible_files(folder)}
     return tuple(sorted(found))
+
+
+def visible_files(folder: pathlib.Path) -> list[str]:
+    """Names below `folder`, sorted, but for hidden ones, which a look at it may leave behind, and
+    Python's caches, which loading a task does."""
+    within = [path.relative_to(folder) for path in folder.rglob('*') if path.is_file()]
+    return sorted(
+        path.as_posix()
+        for path in within
+        if not any(part.startswith('.') or part == '__pycache__' for part in path.parts)
+    )
 
 
 def _members(name: str, manager: Any) -> tuple[str, ...]:

@@ -133,6 +133,16 @@ def of(docs):
     assert asked[0] == asked[1]
 
 
+def test_hidden_files_are_no_data_of_a_task(include: pathlib.Path) -> None:
+    folder = include / 'data'
+    folder.mkdir()
+    for name in ('rows.jsonl', '.DS_Store', '.cache/lock'):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).touch()
+    (include / 'local.yaml').write_text(f'task: local\ndataset_path: {folder}\n')
+    assert find(['local'], include=include, built_in=False).files == (folder / 'rows.jsonl',)
+
+
 def test_data_that_cannot_be_had_are_said(include: pathlib.Path) -> None:
     (include / 'rows.jsonl').unlink()
     with pytest.raises(OSError, match=r'the data of mine cannot be had: .*rows.jsonl'):
@@ -141,7 +151,7 @@ def test_data_that_cannot_be_had_are_said(include: pathlib.Path) -> None:
 
 def test_the_extra_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, 'lm_eval', None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install -e '\.\[harness\]'"):
+    with pytest.raises(ModuleNotFoundError, match='pip install lm_eval'):
         find(TASKS)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install -e '\.\[harness\]'"):
+    with pytest.raises(ModuleNotFoundError, match='pip install lm_eval'):
         adapter(FakeGenerator(), TOKENIZER, window=8)  # type: ignore[arg-type]
