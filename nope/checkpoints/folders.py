@@ -81,7 +81,7 @@ def check_writable(place: str) -> None:
         probe.write_text('')
         probe.unlink()
     except Exception as error:  # of gcsfs, where there is one, or the system's
-        needs = "; a bucket needs `pip install -e '.[gcs]'`" * isinstance(error, ImportError)
+        needs = "; a bucket needs `pip install 'etils[epath-gcs]'`" * isinstance(error, ImportError)
         why = f'compute.checkpoints is {place!r}; nothing can be written there: {brief(error)}'
         if _passes(error):
             raise OSError(errno.EIO, why) from error

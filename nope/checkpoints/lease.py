@@ -254,13 +254,14 @@ def _now() -> float:
 
 
 def _here() -> dict[str, str]:
-    """Identity of this machine since its boot, and of the container's process namespace."""
+    """Identity of this machine since its boot, outside Linux by its network card, and of the
+    container's process namespace."""
     boot, numbers = (
         pathlib.Path('/proc') / name for name in ('sys/kernel/random/boot_id', 'self/ns/pid')
     )
     return {
         'host': socket.gethostname(),
-        'boot': boot.read_text().strip() if boot.exists() else '',
+        'boot': boot.read_text().strip() if boot.exists() else f'{uuid.getnode():x}',
         'pids': os.readlink(numbers) if numbers.is_symlink() else '',
     }
 

@@ -82,7 +82,7 @@ def save(
     origin: Mapping[str, Any] | None = None,
 ) -> None:
     """Writes the directory `path`, which is whole or absent; it must not exist, or be empty. What
-    killed calls left beside it is removed.
+    killed calls left beside it on a Linux disk is removed.
 
     described: the model and its facts. tokenizer: 'bytes', a directory or a tokenizer file to
     carry over; None for no tokenizer. origin: JSON-able facts on where the model is from.

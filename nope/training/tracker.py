@@ -13,7 +13,6 @@ from nope.runtime import files
 RUN_ID = 'wandb.txt'  # in a training's folder
 FORBIDDEN = '/\\#?%:'  # in the name of a project
 LONGEST = 128
-EXTRA = "pip install -e '.[wandb]' in the folder of this project"
 
 
 def refusal(project: str) -> str:
@@ -26,7 +25,7 @@ def refusal(project: str) -> str:
     found = importlib.util.find_spec('wandb')
     # A folder of that name, as the package itself makes, is found without an origin.
     if found is None or found.origin is None:
-        return f'it needs the package wandb, which is not installed: {EXTRA}'
+        return 'it needs the package wandb, which is not installed: pip install wandb'
     return ''
 
 

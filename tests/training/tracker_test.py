@@ -130,9 +130,7 @@ def test_a_missing_package_is_refused(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, 'wandb', None)
-    with pytest.raises(
-        ValueError, match=r"wandb is 'mine'.*not installed: pip install -e '\.\[wan"
-    ):
+    with pytest.raises(ValueError, match=r"wandb is 'mine'.*not installed: pip install wandb"):
         Compute(wandb='mine')
     # Nor is a folder of that name a package, as there is one where it was used.
     monkeypatch.delitem(sys.modules, 'wandb')
