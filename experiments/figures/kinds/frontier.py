@@ -23,7 +23,6 @@ COLORS = 'viridis'
 NEAR = 0.15
 MARGIN = 0.12  # of a panel's range, on each side
 LEVEL: dict[str, Any] = {'color': style.GREY, 'linestyle': (0, (4, 3)), 'linewidth': 0.9}
-SIDES = ((-1, -1), (-1, 1), (1, -1), (1, 1))  # of a point, for its number
 ABREAST = 0.03  # of the range of x: points closer than that stand one above the other
 FRAME: dict[str, Any] = {'edgecolor': style.GREY, 'linewidth': 0.8, 'zorder': 1}
 
@@ -144,31 +143,29 @@ def _draw_point(axes: mpl.Axes, point: FrontierPoint) -> None:
 
 
 def _write_numbers(axes: mpl.Axes, points: Sequence[tuple[int, FrontierPoint]]) -> None:
-    """Beside the points; those of points one above the other on different sides."""
-    places = sorted((float(p.x.mean()), float(p.y.mean()), number) for number, p in points)
-    across = [x for x, _, _ in places]
+    """At the ends of whiskers; of points one above the other at different ends."""
+    places = sorted(points, key=lambda place: place[1].x.mean())
+    across = [float(p.x.mean()) for _, p in places]
     apart = ABREAST * (max(across, default=0.0) - min(across, default=0.0))
-    columns: list[list[tuple[float, float, int]]] = []
-    for place in places:
-        if not columns or place[0] - columns[-1][-1][0] > apart:
+    columns: list[list[tuple[int, FrontierPoint]]] = []
+    last = -np.inf
+    for x, place in zip(across, places, strict=True):
+        if x - last > apart:
             columns.append([])
         columns[-1].append(place)
-    found = [
-        (*place, *side)
-        for column in columns
-        for place, side in zip(
-            sorted(column, key=lambda p: p[1]), itertools.cycle(SIDES), strict=False
-        )
-    ]
-    for x, y, number, right, up in found:
-        axes.annotate(
-            *(str(number), (x, y), (4.5 * right, 3 * up)),
-            textcoords='offset points',
-            ha='left' if right > 0 else 'right',
-            va='bottom' if up > 0 else 'top',
-            fontsize=8,
-            zorder=4,
-        ).set_in_layout(False)
+        last = x
+    for column in columns:
+        ordered = sorted(column, key=lambda place: place[1].y.mean())
+        for (number, point), left in zip(ordered, itertools.cycle((True, False)), strict=False):
+            end = point.x.min() if left else point.x.max()
+            axes.annotate(
+                *(str(number), (float(end), float(point.y.mean())), (-5.5 if left else 5.5, 0)),
+                textcoords='offset points',
+                ha='right' if left else 'left',
+                va='center',
+                fontsize=8,
+                zorder=4,
+            ).set_in_layout(False)
 
 
 def _marker(point: FrontierPoint) -> dict[str, Any]:
