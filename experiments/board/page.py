@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import itertools
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from experiments import config_files
 from experiments.board.decisions import DISAGREE, Decision, Standing
 from experiments.board.words import worded
 from experiments.figures import by_kind
-from experiments.figures.claims import keys, verdict
+from experiments.figures.claims import verdict
 from experiments.figures.claims.catalogue import SOURCES
 from experiments.figures.claims.decide import Rule
 from experiments.figures.claims.headline import Number
@@ -30,15 +30,6 @@ MARKS = {
 LONGEST = 200  # characters of a line of the page
 # What readers of the papers and of split heads ask for first.
 HEADLINES = ('parity', 'headscale_beats_uniform', 'nope_ranks_first', 'keeps_loss', 'keys_far')
-# Of configs that put the same claims of split heads to other models or prompts: which.
-ASKED: Mapping[str, str] = {
-    'frontier': 'with lambda',
-    'reach': 'as trained',
-    'split_passkey': 'with lambda',
-    'split_seeds': 'as trained',
-    'split_text': 'as trained, in real text',
-    'split_window': 'as trained',
-}
 GLOSSARY = (
     'Words: a bend is the position from which the loss stays 0.1 nats above its mean over '
     '[L/2, L], or the entropy 0.1 bits above its line against ln i on [L/4, L]; reach, the longest '
@@ -107,7 +98,7 @@ def _first_five(board: Sequence[Standing], sizes: Sequence[str], link: Link) -> 
             decision = _shown(standing, size)
             claim, text = web.cell(standing.claim.short), decision.summary.text
             limit = _rule(standing.claim.id, decision).limit
-            of = claim + asked(standing.claim.id, decision.figure), limit
+            of = claim + standing.asked, limit
             each = _seeds(standing.claim.id, decision)
             cells = [text, size, _sign(standing, size), each, _file(decision, link)]
             lines.append(web.row([*(('', '') if of == said else of), *cells]))
@@ -225,7 +216,7 @@ def _row(standing: Standing, sizes: Sequence[str], link: Link) -> str:
     claim, signs = standing.claim, ' '.join(_sign(standing, size) for size in sizes)
     named = f'{claim.number}. {claim.short}' if claim.number else claim.short
     decision = _shown(standing, [size for size in sizes if standing.at(size)][-1])
-    cells = [signs, decision.summary.text, web.cell(named) + asked(claim.id, decision.figure)]
+    cells = [signs, decision.summary.text, web.cell(named) + standing.asked]
     cells.append(web.cell(claim.printed) or 'ours')
     file = _file(decision, link)
     room = LONGEST - len(web.row([*cells, '', file]))
@@ -238,15 +229,3 @@ def _row(standing: Standing, sizes: Sequence[str], link: Link) -> str:
         several = '; '.join(web.cell(worded(n).said()) for n in decision.numbers[:MOST])
         said = several if len(several) <= room else said
     return web.row([*cells, said, file])
-
-
-def asked(claim: str, figure: str) -> str:
-    """' (with lambda)': which split heads a figure asks, of a claim about these, where several
-    configs ask different ones."""
-    name, _ = config_files.parted(figure)
-    needs = {need for rule in by_kind.of_claim(claim) for need in _roles(rule)}
-    return f' ({ASKED[name]})' if name in ASKED and needs & {keys.SPLIT, keys.SPLIT_FOUR} else ''
-
-
-def _roles(rule: Rule[Any]) -> tuple[str, ...]:
-    return () if callable(rule.needs) else rule.needs

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from experiments.board import page, words
-from experiments.board.decisions import Decision, Standing, rank
+from experiments.board.decisions import Decision, Standing, asked, rank
 from experiments.figures import by_kind
 from experiments.figures.claims.claim import Claim
 from experiments.figures.claims.headline import Number
@@ -140,7 +140,7 @@ def _panel(axes: mpl.Axes, found: Sequence[Course]) -> None:
     for course, color, shift in zip(drawn, itertools.cycle(COLORS), shifts, strict=False):
         means = {p.size: p.mean for p in course.points}
         line = [means.get(size, np.nan) for size in sizes]
-        label = course.figure + page.asked(course.claim.id, course.figure)
+        label = course.figure + asked(course.claim.id, course.figure)
         axes.plot(np.arange(len(sizes)) + shift, line, color=color, label=label)
         for p in course.points:
             place, ends = sizes.index(p.size) + shift, [[p.mean - p.low], [p.high - p.mean]]
