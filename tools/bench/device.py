@@ -125,7 +125,8 @@ def _right(backends: Sequence[str], dry: bool) -> Iterator[Command]:
     hangs = (*limit, '-o', 'faulthandler_exit_on_timeout=true')
     tests = ('-m', 'pytest', '-m', 'device', '-v', '--tb=short', '-rf', *hangs, DEVICE_TEST)
     together: tuple[str, ...] = ()
-    if not dry and importlib.util.find_spec('xdist') is not None:
+    shared = 'pallas_tpu' not in backends  # a TPU lets one process in
+    if shared and not dry and importlib.util.find_spec('xdist') is not None:
         together = ('-n', str(min(processors.usable(), 10)))
     some = ' and (tiny or blocks_of_128 or plain_64)' if dry else ''
     yield Command('ceilings', (*BENCH, 'device_calls', 'ceilings'), 90)
