@@ -109,7 +109,7 @@ def target(text: str, field: str) -> Target:
 def present() -> Target:
     """The devices of this command, at the peak of `peak_flops`."""
     kind = jax.local_devices()[0].device_kind
-    rate = SHEET if known(kind) else 'of a float32 product as measured'
+    rate = SHEET if known(kind) else 'of a product as measured'
     return Target(kind, peak_flops(), jax.device_count(), rate)
 
 
@@ -137,18 +137,19 @@ def memory_of(device: jax.Device) -> float:
 @functools.cache
 def peak_flops(dtype: str = 'bfloat16') -> float:
     """FLOP/s per device by the data sheet for products of that dtype (bfloat16 stands for an
-    unstated float32). Unknown devices are measured for half a second: float32, the largest of a few
-    products. Those of a CPU share its cores."""
+    unstated float32). Unknown devices are measured for half a second: the fastest of a few
+    products, float32 on a CPU, whose devices share its cores."""
     device = known(jax.local_devices()[0].device_kind)
     if device is None:
-        shared = jax.local_device_count() if jax.default_backend() == 'cpu' else 1
-        return measured_matmul_flops() / shared
+        if jax.default_backend() == 'cpu':
+            return measured_matmul_flops() / jax.local_device_count()
+        return measured_matmul_flops(8192, dtype='bfloat16')
     return device.float32 if dtype == 'float32' and device.float32 else device.flops
 
 
-def measured_matmul_flops(size: int = 1536, repeats: int = 5) -> float:
-    """FLOP/s of a float32 [size, size] matrix product on the default device."""
-    x = jnp.ones((size, size), jnp.float32)
+def measured_matmul_flops(size: int = 1536, repeats: int = 5, dtype: str = 'float32') -> float:
+    """FLOP/s of a [size, size] matrix product on the default device."""
+    x = jnp.ones((size, size), dtype)
     product = jax.jit(jnp.matmul)
     product(x, x).block_until_ready()
     best = float('inf')

@@ -33,7 +33,7 @@ def test_the_rate_of_another_device_is_measured_and_shared_between_its_parts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The virtual devices of a CPU share its cores."""
-    monkeypatch.setattr(hardware, 'measured_matmul_flops', lambda: 8e9)
+    monkeypatch.setattr(hardware, 'measured_matmul_flops', lambda *size, **dtype: 8e9)
     assert hardware.peak_flops.__wrapped__() == 8e9 / jax.local_device_count()
     devices = [types.SimpleNamespace(device_kind='another')] * 8
     monkeypatch.setattr(jax, 'local_devices', lambda: devices)
