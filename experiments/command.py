@@ -28,7 +28,7 @@ from experiments.workspace import Workspace
 from nope.checkpoints import folders
 from nope.checkpoints.errors import CheckpointError
 from nope.interop import CheckpointFileError
-from nope.runtime import ending, hardware, library_log, processes, progress
+from nope.runtime import compiling, ending, hardware, library_log, processes, progress
 from nope.runtime.ending import Failure
 from nope.runtime.errors import brief
 from nope.runtime.files import read_object
@@ -81,6 +81,7 @@ def run(
         processes.start(distributed, met=ending.watch)
         if not processes.is_first():
             only_warnings()
+        compiling.keep(folder.absolute() / 'programs')
         stop = StopRequest()
         should_stop = processes.StopTogether(stop.requested)
         experiment = build(config, changed)

@@ -7,6 +7,7 @@ records/<slug>/    one evaluation: records.npz, records.json, CSV; of text its s
 figures/<name>/    one figure: PNG, PDF, CSV, summary.json, inputs.json
 exports/<slug>/    one model as a Hugging Face directory
 plans/<name>.json  the pieces of one figure, for `nope status`
+programs/          what XLA compiled for a GPU (nope.runtime.compiling)
 data/              token shards and TFDS builds shared by all of it
 commands.jsonl     every command that worked here: arguments, commit, versions, device
 """

@@ -1,6 +1,8 @@
-"""Options of XLA for programs that run once."""
+"""Options of XLA for programs that run once, and where programs are kept."""
 
 from __future__ import annotations
+
+import pathlib
 
 import jax
 import numpy as np
@@ -36,3 +38,22 @@ def test_fresh_weights_are_those_of_full_optimisation(fast, monkeypatch) -> None
     whole = fresh_variables(tiny.MODEL, mesh, 1)
     _initialiser.cache_clear()
     jax.tree.map(np.testing.assert_array_equal, quick, whole)
+
+
+@pytest.mark.parametrize('chosen', ['', 'mine'])
+@pytest.mark.parametrize('platform', ['cpu', 'gpu'])
+def test_programs_of_a_gpu_are_kept_where_no_folder_is_chosen(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, platform: str, chosen: str
+) -> None:
+    names = ('jax_compilation_cache_dir', 'jax_persistent_cache_min_compile_time_secs')
+    before = {name: getattr(jax.config, name) for name in names}
+    monkeypatch.setattr(jax, 'default_backend', lambda: platform)
+    try:
+        jax.config.update(names[0], chosen or None)
+        compiling.keep(tmp_path / 'programs')
+        kept = str(tmp_path / 'programs') if platform == 'gpu' and not chosen else chosen or None
+        assert getattr(jax.config, names[0]) == kept
+        assert not (tmp_path / 'programs').exists()
+    finally:
+        for name, value in before.items():
+            jax.config.update(name, value)

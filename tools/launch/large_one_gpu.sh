@@ -50,7 +50,6 @@ mkdir -p "$workdir"
 export XLA_PYTHON_CLIENT_PREALLOCATE=false
 # Else gradients sum in an order of their own, and a training that goes on differs.
 export XLA_FLAGS="--xla_gpu_exclude_nondeterministic_ops=true ${XLA_FLAGS:-}"
-export JAX_COMPILATION_CACHE_DIR=${JAX_COMPILATION_CACHE_DIR:-$(cd "$workdir" && pwd)/programs}
 commands=()
 trap 'kill ${commands[@]+"${commands[@]}"}' TERM INT
 for figure in "${figures[@]}"; do
