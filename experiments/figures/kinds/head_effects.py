@@ -146,6 +146,12 @@ class HeadEffectsFigure(Figure[Silenced]):
             )
         effects = [_effect(given, base, point) for point in others]
         count = len(given.options['heads'])
+        for effect in effects[:count]:
+            if len(effect.silenced) != 1:
+                raise ValueError(
+                    f'figure {given.name!r}: {effect.label!r} is among the heads, and '
+                    f'{len(effect.silenced)} are silenced'
+                )
         return Silenced(base, effects[:count], effects[count:])
 
     def shown(self, given: FigureInput, data: Silenced) -> Roles[Player]:
@@ -155,18 +161,22 @@ class HeadEffectsFigure(Figure[Silenced]):
     def picture(self, given: FigureInput, data: Silenced) -> mpl.Figure:
         role = (given.options.get('roles') or {}).get(LOCAL)
         local = next((e for e in data.groups if e.label == role), None)
-        facts = given.records[data.base.names[0]].attributes
-        shape = facts['n_layers'], facts['n_heads']
-        figure = style.new_figure(1.6 + 1.05 * shape[1] * 2, 1.5 + 1.1 * shape[0])
+        heads = given.records[data.base.names[0]].attributes['n_heads']
+        layers = sorted({layer for effect in data.heads for layer, _ in effect.silenced})
+        figure = style.new_figure(1.6 + 1.05 * heads * 2, 1.5 + 1.1 * len(layers))
         panels = figure.subplots(2, 2, squeeze=False)
         token = captions.token_name(given.records[data.base.names[0]])
         for column, multiple in enumerate((1.0, TIMES)):
             for row, what in enumerate(('loss', 'keys')):
-                axes, grid = panels[row, column], _grid(given, data.heads, shape, what, multiple)
-                _draw(figure, axes, grid, what, multiple, token)
+                axes, grid = panels[row, column], np.full((len(layers), heads), np.nan)
+                for effect in data.heads:
+                    ((layer, head),) = effect.silenced
+                    grid[layers.index(layer), head] = _value(effect, what, multiple)
+                _draw(figure, axes, grid, layers, what, multiple, token)
                 for layer, head in local.silenced if local else ():
-                    corner = (head - 0.47, layer - 0.47)
-                    axes.add_patch(mpl.Rectangle(corner, 0.94, 0.94, **FRAME))
+                    if layer in layers:
+                        corner = (head - 0.47, layers.index(layer) - 0.47)
+                        axes.add_patch(mpl.Rectangle(corner, 0.94, 0.94, **FRAME))
         if local is not None:
             frame = mpl.Patch(label='local heads', **FRAME)
             figure.legend(handles=[frame], loc='outside upper center')
@@ -232,42 +242,38 @@ def _effect(given: FigureInput, base: FrontierPoint, point: FrontierPoint) -> Ef
     return Effect(point.label, silenced.pop(), loss, keys)
 
 
-def _grid(
-    given: FigureInput, heads: Sequence[Effect], shape: tuple[int, ...], what: str, multiple: float
-) -> np.ndarray:
-    """[layers, heads], nan where a head was not silenced alone."""
-    grid = np.full(shape, np.nan)
-    for effect in heads:
-        if len(effect.silenced) != 1:
-            raise ValueError(
-                f'figure {given.name!r}: {effect.label!r} is among the heads, and '
-                f'{len(effect.silenced)} are silenced'
-            )
-        values = effect.loss if what == 'loss' else effect.keys
-        grid[effect.silenced[0]] = values[multiple] * (1 if what == 'loss' else 100)
-    return grid
+def _value(effect: Effect, what: str, multiple: float) -> float:
+    """Rise of the loss, or points of keys lost."""
+    return effect.loss[multiple] if what == 'loss' else 100 * effect.keys[multiple]
 
 
 def _draw(
-    figure: Any, axes: mpl.Axes, grid: np.ndarray, what: str, multiple: float, token: str
+    figure: Any,
+    axes: mpl.Axes,
+    grid: np.ndarray,
+    layers: Sequence[int],
+    what: str,
+    multiple: float,
+    token: str,
 ) -> None:
+    """grid: a row for each of `layers`, a column for each head; nan where it was not silenced."""
     at = 'L' if multiple == 1 else f'{multiple:g} L'
     top = max(np.nanmax(grid), 0.05) if what == 'loss' else 100.0
     image = axes.imshow(grid, cmap=COLORS, vmin=0, vmax=top, aspect='auto')
-    for (layer, head), value in np.ndenumerate(grid):
+    for (row, head), value in np.ndenumerate(grid):
         if np.isnan(value):
             continue
         dark = value > 0.55 * top
         text = f'{value:z.3f}' if what == 'loss' else f'{value:z.0f}'
         axes.text(
-            *(head, layer, text),
+            *(head, row, text),
             ha='center',
             va='center',
             fontsize=8,
             color='white' if dark else 'black',
         )
     axes.set_xticks(range(grid.shape[1]))
-    axes.set_yticks(range(grid.shape[0]))
+    axes.set_yticks(range(grid.shape[0]), map(str, layers))
     axes.grid(False)
     axes.minorticks_off()
     axes.set_xlabel('head')

@@ -16,7 +16,6 @@ from experiments.figures.read.by_seed import check_seeds
 from experiments.figures.read.key_attention import KeyAttention
 
 MOST = 4  # panels side by side
-LOWEST = 1e-3  # of the axis of weights
 # What is drawn -> words, colour.
 LINES = {
     'bound': ('bound of the range of its logits', style.COLORS[1]),
@@ -92,7 +91,7 @@ class WeightBoundFigure(Figure[Sequence[Limits]]):
             axes.axvline(1.0, color=style.GREY, linestyle=':', linewidth=1.0)
             axes.set_title(limits.model.label)
             axes.set_yscale('log')
-            axes.set_ylim(LOWEST, 1.3)
+            axes.set_ylim(top=1.3)
         style.plain_log_ticks(panels[0].yaxis)
         panels[0].set_ylabel('weight')
         drawn = [name for name in LINES if any(name in limits.lines for limits in data)]

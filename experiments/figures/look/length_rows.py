@@ -51,7 +51,7 @@ def of(curves: Sequence[Mapping[str, Any]]) -> list[PanelRow]:
         numbers = _numbers(curves, title)
         labels = {number: _label(curves[number]) for number in numbers}
         seen = [looks[label] for label in labels.values() if label in looks]
-        free = [mark for mark in marks if mark not in seen]
+        free = [mark for mark in marks if mark not in seen and mark.color != style.BLACK]
         if looks:  # next to what is known by its looks, what is new has looks of its own first
             free.sort(key=lambda mark: mark in looks.values())
         own = {number: looks.get(label) or free.pop(0) for number, label in labels.items()}

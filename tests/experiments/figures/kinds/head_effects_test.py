@@ -48,6 +48,15 @@ def test_a_head_that_was_not_silenced_stays_blank():
     assert np.isnan(panels[0].images[0].get_array().filled(np.nan)[0, 0])
 
 
+def test_rows_of_the_grid_are_the_layers_of_the_heads():
+    """In a hybrid attention may be in layers 1 and 3 alone."""
+    some = [x for x in synthetic.effect_options()['heads'] if x['label'][-3] in '13']
+    panel = drawn(heads=some).figure.axes[3]
+    assert panel.images[0].get_array().shape == (2, 4) and len(panel.texts) == 8
+    assert [text.get_text() for text in panel.get_yticklabels()] == ['1', '3']
+    assert len(panel.patches) == 4  # of the eight local heads
+
+
 def test_claims_name_the_head_that_retrieves():
     found = claims()
     assert [found[k].holds for k in ('local_carry_loss', 'global_carry_keys')] == [True, True]
