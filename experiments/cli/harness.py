@@ -7,7 +7,8 @@ Without --tasks: the seven commonsense tasks of arXiv 2404.12224, Table 1, zero-
 their data from the Hugging Face hub. Without a network, those seven, BABILong's (babilong_qa1 to
 20) and LongBench v2's (longbench2_*) read files in the folder --data, whose names and columns are
 in nope/evals/harness/published.py. Tasks of your own are YAML files in the folder --include, and
-name their data themselves. lm_eval comes with the extra `harness`.
+name their data themselves; lm_eval runs the Python and the templates in them, so include only what
+you trust. lm_eval comes with the extra `harness`.
 
 A model reads at most --window tokens, by default the length it was trained at; how many contexts
 lost their beginning to it is said and written. Texts begin as lm_eval's own models begin them, with
@@ -52,7 +53,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser = flags.parser('harness', __doc__)
     flags.add_model(parser)
     parser.add_argument('--tasks', help='names, with commas; default: the seven')
-    parser.add_argument('--include', type=paths.path, help='folder of task YAML files')
+    parser.add_argument(
+        '--include', type=paths.path, help='folder of task YAML files; their code is run'
+    )
     parser.add_argument('--data', type=paths.path, help='folder of files for tasks')
     parser.add_argument('--window', type=flags.positive, help='tokens that the model reads at most')
     flags.add_beginning(parser)
@@ -82,7 +85,8 @@ def _run(options: argparse.Namespace) -> None:
     found = models.open_model(options, mesh)
     tokenizer = models.tokenizer_of(found, options.tokenizer)
     file = pathlib.Path(options.tokenizer or found.tokenizer)
-    if file.is_file():  # transformers, which such tasks read it with, wants the folder
+    # transformers, which such tasks read it with, wants the folder.
+    if file.is_file() and not harness.own_code(file.parent):
         told = {'tokenizer': str(file.parent), **told}
     window = _window(options.window, found.described)
     tasks = harness.load(

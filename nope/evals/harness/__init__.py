@@ -7,7 +7,15 @@ from nope.evals.harness.commonsense import TASKS, check, run
 from nope.evals.harness.endings import Ending, longest_endings
 from nope.evals.harness.evaluate import evaluate
 from nope.evals.harness.model import adapter
-from nope.evals.harness.tasks import Found, check_installed, find, load, metadata_of, visible_files
+from nope.evals.harness.tasks import (
+    Found,
+    check_installed,
+    find,
+    load,
+    metadata_of,
+    own_code,
+    visible_files,
+)
 
 __all__ = [
     'TASKS',
@@ -21,6 +29,7 @@ __all__ = [
     'load',
     'longest_endings',
     'metadata_of',
+    'own_code',
     'run',
     'visible_files',
 ]

@@ -16,7 +16,7 @@ import numpy as np
 
 from nope.evals.harness.local import local_tasks
 from nope.evals.harness.published import PUBLISHED, TABLE_1
-from nope.runtime.files import parse_json
+from nope.runtime.files import parse_json, read_object
 
 log = logging.getLogger(__name__)
 
@@ -68,10 +68,14 @@ def find(
     it takes half a minute once. metadata: told to tasks that make or choose their data, as
     `max_seq_lengths` and `tokenizer` (RULER and BABILong of lm_eval).
 
-    ValueError for a name that is unknown or given twice, and for `data` that no task reads.
+    ValueError for a name that is unknown or given twice, for `data` that no task reads, and for a
+    tokenizer with `own_code`.
     FileNotFoundError names all missing files. ModuleNotFoundError without lm_eval.
     """
     check_installed()
+    for key in ('tokenizer', 'pretrained'):
+        if reason := own_code(pathlib.Path(str((metadata or {}).get(key, '')))):
+            raise ValueError(f'metadata names the {key} {reason}')
     if not names:
         raise ValueError('tasks is empty; name at least one')
     twice = [name for name in names if names.count(name) > 1]
@@ -149,6 +153,14 @@ def _files(
         if not named and config.get('dataset_path') and folder.is_dir():
             found |= {folder / name for name in visible_files(folder)}
     return tuple(sorted(found))
+
+
+def own_code(folder: pathlib.Path) -> str | None:
+    """Reason why lm_eval may read no tokenizer in `folder`, whose code it would run, or None."""
+    for name in ('tokenizer_config.json', 'config.json'):
+        if (read_object(folder / name) or {}).get('auto_map'):
+            return f'{folder}, whose {name} has auto_map: lm_eval would run the code that it names'
+    return None
 
 
 def visible_files(folder: pathlib.Path) -> list[str]:
