@@ -25,7 +25,8 @@ def write_tokenizer(source: str, folder: pathlib.Path) -> None:
     """Copies the tokenizer files of a directory, or one file and the declarations beside it, or
     writes that of bytes.
 
-    ValueError where `source` is none of them, or a pointer of Git LFS.
+    ValueError where `source` is none of them, or a pointer of Git LFS, and where a file is a link
+    out of its folder, but to the hub's cache: whoever made it would choose what is published.
     """
     if source == 'bytes':
         _write_bytes_tokenizer(folder)
@@ -45,7 +46,12 @@ def copied(source: str) -> dict[str, pathlib.Path]:
         found = {name: path / name for name in (*VOCABULARIES, *DECLARATIONS)}
     else:
         raise ValueError(f'tokenizer {source!r} is neither bytes nor a file nor a directory')
-    return {name: file for name, file in found.items() if file.is_file()}
+    found = {name: file for name, file in found.items() if file.is_file()}
+    for file in found.values():
+        real, home = file.resolve(), file.parent.resolve()
+        if file != path and not real.is_relative_to(home) and real.parent.name != 'blobs':
+            raise ValueError(f'{file} is a link to {real}; accepted: files of its folder')
+    return found
 
 
 def keep_as_it_is(source: str, folder: pathlib.Path, kind: str) -> None:

@@ -59,6 +59,19 @@ def test_files_of_a_directory_are_carried_over(
     assert tokenizer_in(source) and tokenizer_in(tmp_path) is None
 
 
+def test_what_lies_elsewhere_is_not_published(tmp_path: pathlib.Path) -> None:
+    for name in ('checkpoint', 'cache/blobs', 'cache/snapshots/main', 'out'):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / 'cache/blobs/1234').write_text('#version: 0.2')
+    (tmp_path / 'cache/snapshots/main/merges.txt').symlink_to('../../blobs/1234')
+    write_tokenizer(str(tmp_path / 'cache/snapshots/main'), tmp_path / 'out')
+    assert (tmp_path / 'out/merges.txt').read_text() == '#version: 0.2'
+    (tmp_path / 'secret').write_text('a token')
+    (tmp_path / 'checkpoint/merges.txt').symlink_to('../secret')
+    with pytest.raises(ValueError, match=r'merges\.txt is a link to .*secret; accepted: files of'):
+        write_tokenizer(str(tmp_path / 'checkpoint'), tmp_path / 'out')
+
+
 @pytest.mark.parametrize('kind', ['json', 'model'])
 def test_a_tokenizer_file_takes_what_is_declared_beside_it(
     tmp_path: pathlib.Path, kind: str
