@@ -29,6 +29,7 @@ from nope.interop.run_folder import write_run
 from nope.model import counts
 from nope.positions import NoPE
 from nope.runtime import progress
+from nope.runtime.saying import printable
 from nope.sharding import MeshConfig, make_mesh
 
 
@@ -84,7 +85,7 @@ def left_out(ignored: Mapping[str, str]) -> list[str]:
     for reason in dict.fromkeys(ignored.values()):
         names = [name for name in ignored if ignored[name] == reason]
         several = f' and {len(names) - 1:,} more' if len(names) > 1 else ''
-        lines.append(f'{names[0]}{several} ({reason})')
+        lines.append(f'{printable(names[0])}{several} ({reason})')
     return lines
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from nope.data.tokenizers import ByteTokenizer, Tokenizer, encode_special, piece_of
 from nope.runtime.errors import FieldError
+from nope.runtime.saying import printable
 
 
 def prefix_of(tokenizer: Tokenizer, bos: bool | None) -> tuple[int, ...]:
@@ -71,7 +72,7 @@ def last(ids: np.ndarray, count: int, prefix: Sequence[int]) -> np.ndarray:
 def describe_prefix(tokenizer: Tokenizer, prefix: Sequence[int]) -> str:
     """'<bos>' for a table; 'none' for no token."""
     pieces = [piece_of(tokenizer, token) for token in prefix]
-    return ''.join(pieces) or 'none'
+    return printable(''.join(pieces)) or 'none'
 
 
 def start_id(tokenizer: Tokenizer, bos: bool | None) -> int:

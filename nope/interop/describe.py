@@ -39,7 +39,7 @@ def describe(
     described = family_of(directory.config, names).read_config(directory.config, names)
     file = directory.path / 'generation_config.json'
     if (penalty := (read_object(file) or {}).get('repetition_penalty')) not in (None, 1):
-        stock = f'repetition_penalty {penalty}, which stock applies to greedy texts too'
+        stock = f'repetition_penalty {shown(penalty)}, which stock applies to greedy texts too'
         say(logging.WARNING, f'{file} has {stock}; here texts are made without')
     if directory.train_length is not None:
         described = described._replace(train_length=directory.train_length)

@@ -126,7 +126,13 @@ def open_directory(path: pathlib.Path) -> Directory:
             f'{path / EXPORT}: checksums is {shown(checksums)}; accepted is an object with one of '
             f'each of the {len(tensors)} tensors'
         )
-    return Directory(path, config, tensors, checksums, export.get('train_length'))
+    length = export.get('train_length')
+    if length is not None and (type(length) is not int or length < 1):
+        raise CheckpointFileError(
+            f'{path / EXPORT}: train_length is {shown(length)}; accepted is an integer from 1, or '
+            'null'
+        )
+    return Directory(path, config, tensors, checksums, length)
 
 
 def fingerprint(directory: Directory) -> str:

@@ -278,6 +278,13 @@ def test_checksums_are_of_the_tensors(single: pathlib.Path, checksums: Any) -> N
     assert_refused(single, 'nope_export.json: checksums is .*; accepted .* each of the 3 tensors')
 
 
+@pytest.mark.parametrize('length', ['2048', 0, True, 1.5])
+def test_a_training_length_is_a_number_of_tokens(single: pathlib.Path, length: Any) -> None:
+    export = json.loads((single / 'nope_export.json').read_text())
+    write_json(single / 'nope_export.json', export | {'train_length': length})
+    assert_refused(single, 'nope_export.json: train_length is .*; accepted is an integer from 1')
+
+
 def test_checksums_find_every_flipped_bit(single: pathlib.Path) -> None:
     file = single / 'model.safetensors'
     whole = file.read_bytes()

@@ -33,7 +33,10 @@ def test_code_of_a_checkpoint_s_own_is_told_of(caplog: pytest.LogCaptureFixture)
     assert not caplog.records
     read(config | {'auto_map': {'AutoModelForCausalLM': 'modeling_own.OwnForCausalLM'}})
     (warning,) = caplog.messages
-    assert 'modeling_own.OwnForCausalLM, which is not run' in warning and 'plain llama' in warning
+    assert "'modeling_own.OwnForCausalLM', which is not run" in warning
+    assert warning.endswith("plain 'llama'")
+    read(config | {'auto_map': {'AutoModelForCausalLM': '\r\x1b[2Kall is well'}})
+    assert caplog.messages[-1].isprintable()
 
 
 SLIDING = {'use_sliding_window': True, 'sliding_window': 7}

@@ -10,6 +10,7 @@ from typing import Any
 
 from nope.interop.families.base import Described, Ignored
 from nope.interop.fields import Fields, check_dtype, optional_token, tokens
+from nope.interop.safetensors import shown
 from nope.model import ModelConfig
 
 log = logging.getLogger(__name__)
@@ -54,7 +55,8 @@ def check_plain(fields: Fields, *, by_layer: bool = False) -> None:
     if isinstance(own, Mapping) and 'AutoModelForCausalLM' in own:
         log.warning(
             '%sauto_map names other code, %s, which is not run: the model is read as a plain %s',
-            *(fields.where, own['AutoModelForCausalLM'], fields.values.get('model_type')),
+            *(fields.where, shown(own['AutoModelForCausalLM'])),
+            shown(fields.values.get('model_type')),
         )
     fields.only('quantization_config', why='quantized weights are not read')
     if not by_layer:
