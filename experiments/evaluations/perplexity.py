@@ -107,9 +107,10 @@ class PerplexitySpec(LengthsOfTextSpec):
     def measured_on(self, found: Records) -> tuple[str, str]:
         facts, token = found.attributes, found.attributes['token']
         start = after_bos(found, 'document' if self.published else 'window')
+        read = f'{int(found["documents"].max()):,} documents'
         return str(facts['corpus']), (
             f'windows of up to {self.extent:,} {token}s, {facts["stride"]:,} apart, '
-            f'{amount(facts["scored"])} {token}s scored for each length{start}'
+            f'{amount(facts["scored"])} {token}s of {read} scored for each length{start}'
         )
 
     def rows(self, found: Records) -> list[TableRow]:

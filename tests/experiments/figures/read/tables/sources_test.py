@@ -28,12 +28,13 @@ def with_facts(records, **changed):
     [
         (
             PERPLEXITY,
-            'pg19 (windows of up to 16,384 tokens, 256 apart, 2.1M tokens scored for each length, '
-            'each document after a BOS)',
+            'pg19 (windows of up to 16,384 tokens, 256 apart, 2.1M tokens of 23 documents scored '
+            'for each length, each document after a BOS)',
         ),
         (
             with_facts(PERPLEXITY, bos=False, token='byte'),
-            'pg19 (windows of up to 16,384 bytes, 256 apart, 2.1M bytes scored for each length)',
+            'pg19 (windows of up to 16,384 bytes, 256 apart, 2.1M bytes of 23 documents scored '
+            'for each length)',
         ),
         (
             synthetic.passkey_records(),
