@@ -6,7 +6,7 @@ Paper size: PG19 as TensorFlow Datasets prepares it, and a folder proof-pile wit
 test.jsonl (or test.jsonl.zst).
 """
 
-from ml_collections import ConfigDict
+from ml_collections import ConfigDict, FieldReference
 from ml_collections.config_dict import placeholder
 
 from configs.shared import data
@@ -21,6 +21,7 @@ def add(config: ConfigDict, size: str) -> ConfigDict:
     paper = size == 'paper'
     config.corpora = _corpora(size)
     # stride: tokens scored in a window, None for L / 8 (256 of 2,048). budget: at each length.
+    # per_document: windows, None for all: in small budgets the first files would fill them.
     # published: as in the paper, BOS is before a document and not in every window, and each length
     # scores other tokens; False: every window has BOS, and every length scores the same tokens.
     budget = {'quick': 8192, 'small': 16_384, 'medium': 32_768, 'large': 131_072, 'paper': 2**21}[
@@ -29,6 +30,7 @@ def add(config: ConfigDict, size: str) -> ConfigDict:
     config.perplexity = {
         'stride': placeholder(int),
         'budget': budget,
+        'per_document': FieldReference({'large': 96, 'paper': None}.get(size, 16), int),
         'bos': paper,
         'published': True,
     }

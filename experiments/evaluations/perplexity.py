@@ -26,19 +26,24 @@ class PerplexitySpec(LengthsOfTextSpec):
     """Perplexity in sliding windows (`nope.evals.sliding`).
 
     corpus: one source, read with the run's tokenizer. lengths: of the windows. stride: tokens
-    scored in each. budget: tokens scored at each length. published: BOS stands
-    before each document and not in every window, and each length scores tokens of its own.
+    scored in each. budget: tokens scored at each length. per_document: windows of a document, None
+    for all. published: BOS stands before each document and not in every window, and each length
+    scores tokens of its own.
     """
 
     corpus: Corpus
     split: str
     stride: int
     budget: int
+    per_document: int | None = None
     published: bool = True
     kind = 'perplexity'
     fields = ('times', 'tokens', 'corpus', 'perplexity', *TEXT_FIELDS)
     command = 'perplexity:PATH'
-    defaults: ClassVar = {'stride': None, 'budget': 32768, 'bos': None, 'published': False}
+    defaults: ClassVar = {
+        **{'stride': None, 'budget': 32768, 'per_document': None},
+        **{'bos': None, 'published': False},
+    }
     title = 'perplexity'
 
     @classmethod
@@ -63,6 +68,7 @@ class PerplexitySpec(LengthsOfTextSpec):
             lengths=measured,
             stride=stride,
             budget=section.at_least('budget', stride),
+            per_document=count_of(section, 'per_document', None),
             published=section['published'],
             **common,
         )
@@ -82,6 +88,7 @@ class PerplexitySpec(LengthsOfTextSpec):
             self.lengths,
             stride=self.stride,
             budget=self.budget,
+            per_document=self.per_document,
             aligned=not self.published,
         )
 
@@ -93,6 +100,7 @@ class PerplexitySpec(LengthsOfTextSpec):
             self.lengths,
             stride=self.stride,
             budget=self.budget,
+            per_document=self.per_document,
             aligned=not self.published,
             mesh=bench.mesh,
             batch_tokens=bench.batch_tokens,

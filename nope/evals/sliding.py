@@ -54,24 +54,37 @@ class WindowPlan:
 
 
 def plans(
-    counts: np.ndarray, lengths: Sequence[int], *, stride: int, budget: int, aligned: bool = True
+    counts: np.ndarray,
+    lengths: Sequence[int],
+    *,
+    stride: int,
+    budget: int,
+    per_document: int | None = None,
+    aligned: bool = True,
 ) -> list[WindowPlan]:
     """The windows of every length. aligned: all end at the same tokens. Errors as `plan`."""
     first = max(lengths, default=0) if aligned else 0
+    one = functools.partial(plan, counts, stride=stride, budget=budget, per_document=per_document)
     for window in lengths:  # the message for the one that is wrong
-        plan(counts, window, stride=stride, budget=budget)
-    return [plan(counts, w, stride=stride, budget=budget, first=max(first, w)) for w in lengths]
+        one(window)
+    return [one(window, first=max(first, window)) for window in lengths]
 
 
 def plan(
-    counts: np.ndarray, window: int, *, stride: int, budget: int, first: int | None = None
+    counts: np.ndarray,
+    window: int,
+    *,
+    stride: int,
+    budget: int,
+    per_document: int | None = None,
+    first: int | None = None,
 ) -> WindowPlan:
     """The windows of documents of counts[i] tokens each.
 
     They end at first (None: window), first + stride, ... below the document's length (never at
     it), so that a document of T tokens has ceil((T - first) / stride) of them, and none unless it
-    is longer. Documents come in order until budget // stride windows are found; where there are
-    fewer, all are taken.
+    is longer. Documents come in order until budget // stride windows are found, at most
+    per_document of each; where there are fewer, all are taken.
 
     counts: int [documents]; the others are tokens too. ValueError for a stride of the window or
     more, which leaves the first scored token nothing to see. ValueError also for a budget below one
@@ -84,7 +97,7 @@ def plan(
     if not len(counts):
         raise ValueError('there are no documents')
     first = window if first is None else first
-    windows = np.maximum(-((first - counts) // stride), 0)
+    windows = np.clip(-((first - counts) // stride), 0, per_document)
     if not windows.any():
         raise ValueError(
             f'window {first}: no document is longer; the longest of {len(counts)} has '
@@ -105,6 +118,7 @@ def run(
     *,
     stride: int = 256,
     budget: int = 2**21,
+    per_document: int | None = None,
     aligned: bool = True,
     mesh: Mesh,
     batch_tokens: int,
@@ -118,7 +132,7 @@ def run(
     resample of the documents, where each length has enough (nope.evals.bootstrap), `loss_resampled`
     [resample, length].
 
-    budget: at most so many tokens are scored at each length.
+    budget: at most so many tokens are scored at each length. per_document: windows of a document.
     batch_tokens: a batch has so many on each part of the mesh's batch axes.
     log: its windows are not measured again; the others are added batch by batch.
         It belongs to one model, its documents and its stride.
@@ -131,7 +145,14 @@ def run(
         raise ValueError(
             f'length {max(lengths)}: {config.describe_position()} positions end at {config.longest}'
         )
-    found = plans(documents.lengths, lengths, stride=stride, budget=budget, aligned=aligned)
+    found = plans(
+        documents.lengths,
+        lengths,
+        stride=stride,
+        budget=budget,
+        per_document=per_document,
+        aligned=aligned,
+    )
     for p in found:
         _log.info(
             'window %d: %d tokens scored in %d windows of %d documents (%s)',

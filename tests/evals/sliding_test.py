@@ -114,6 +114,20 @@ def test_windows_are_those_of_the_loop(window: int, stride: int) -> None:
         assert plan.documents_used == len({document for document, _ in found})
 
 
+def test_a_document_has_so_many_windows_at_most() -> None:
+    counts = np.random.default_rng(0).integers(1, 60, 40)
+    every = brute_force(counts, 13, 3)
+    expected = [
+        (document, end)
+        for document, end in every
+        if end < 13 + 4 * 3  # its first four
+    ]
+    for taken in (7, len(expected), len(every)):
+        plan = sliding.plan(counts, 13, stride=3, budget=3 * taken, per_document=4)
+        found = list(zip(plan.documents.tolist(), plan.ends.tolist(), strict=True))
+        assert found == expected[:taken]
+
+
 def test_every_length_scores_the_tokens_that_the_longest_can() -> None:
     counts = np.array([40, 9, 90])
     found = sliding.plans(counts, (8, 33, 16), stride=4, budget=48)

@@ -230,7 +230,7 @@ def test_a_config_asks_for_the_same(
     config = checkpoint.get_config('nothing,loss')
     config.init, config.train.length, config.lengths = f'hf:{directory}', 16, (1.0,)
     config.corpora = {'own': {'source': f'text:{text}', 'split': 'all'}}
-    config.perplexity.update({'published': False, 'budget': 64})
+    config.perplexity.update({'published': False, 'budget': 64, 'per_document': None})
     of_text = {'run': 'nothing', 'tokens': (8, 32), 'corpus': 'own'}
     config.evals.text = {'kind': 'perplexity', **of_text}
     config.evals.first = {'kind': 'positions', **of_text, 'evaluation': {'windows': 3}}
