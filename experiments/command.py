@@ -129,6 +129,8 @@ def run(
                 print(drawn)
             except ValueError:
                 execute(bench, plan.missing, failures)  # exports do not need the figure
+                if not failures.describe(plan.missing):
+                    tell_exports(workspace, experiment)
                 raise
         execute(bench, plan.missing, failures)
         failed = failures.describe(plan.missing)

@@ -30,9 +30,9 @@ def add(config: ConfigDict, size: str) -> ConfigDict:
     config.perplexity = {
         'stride': placeholder(int),
         'budget': budget,
-        'per_document': FieldReference({'large': 96, 'paper': None}.get(size, 16), int),
+        'per_document': FieldReference({'large': 96, 'paper': None}.get(size, 20), int),
         'bos': paper,
-        'published': True,
+        'published': paper,
     }
     # short: tokens of the short context, None for L; stride: of its steps, None for L / 4. Paper
     # size has the published ones.

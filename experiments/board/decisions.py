@@ -53,7 +53,7 @@ class Decision:
 class Standing:
     """A claim on one text, the configs whose figure decides it, and the decisions, by size and
     figure. Several of one size need not agree. text: '' for that of the configs, whose standing is
-    `first` for every other text. asked: as the function gives it."""
+    `first` for every other text. asked: which split heads, as ' (with lambda)', else ''."""
 
     claim: Claim
     configs: tuple[str, ...]

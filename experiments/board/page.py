@@ -61,8 +61,8 @@ def markdown(board: Sequence[Standing], sizes: Sequence[str], link: Link) -> str
         'interval over seeds. '
         'The figures with the most seeds decide. If one of them is undecided, so is the claim. '
         f'{MARKS[DISAGREE]}: another figure has the opposite verdict. A claim has a line for each '
-        'text, and no verdict mixes two. Each file has the statements. The first '
-        "paper's eleven claims are numbered, some in parts.",
+        'text and kind of split heads, and no verdict mixes two. Each file has the statements. The '
+        "first paper's eleven claims are numbered, some in parts.",
         GLOSSARY,
         f'## Five claims\n\n{_first_five(board, sizes, link)}',
     ]

@@ -29,8 +29,8 @@ def train(
     is written. Nothing is put before a text. The same corpus gives the same files.
 
     field: the name of vocab_size in messages. ValueError where it is below 258 or the corpus has
-    not so many entries, or 2 GiB of text or more, whose pairs the library would miscount, and where
-    `out` holds a tokenizer. Errors as `Source.list_parts`.
+    not so many entries, or more than 2 GiB of text, whose pairs the library would miscount, and
+    where `out` holds a tokenizer. Errors as `Source.list_parts`.
     """
     from tokenizers import Tokenizer as Library
     from tokenizers import decoders, models, pre_tokenizers, trainers

@@ -107,6 +107,8 @@ def _check_plan(out: pathlib.Path, plan: dict[str, Any]) -> None:
         files.write_json(path, plan)
         return
     ignored = {'description'}  # the name of a folder, not its content
+    if (out / 'metadata.json').is_file():
+        ignored.add('parts')  # how the work was divided
     different = [k for k in sorted({*plan, *found} - ignored) if found.get(k) != plan.get(k)]
     if different and not any(out.glob('unit-*.json')) and not any(out.glob('*.array_record')):
         files.write_json(path, plan)  # nothing was made by what is there

@@ -160,7 +160,7 @@ def run(
         )
         if len(p) < budget // stride:
             _log.warning(
-                'window %d: only %d of %d windows exist in %s',
+                'window %d: only %d of %d windows found in %s',
                 *(p.window, len(p), budget // stride, documents.description),
             )
     batches = [
@@ -257,7 +257,7 @@ def _records(
             'evaluation': 'perplexity',
             FLOOR: unigram_entropy(scored),
             'stride': stride,
-            'scored': budget,
+            'scored': stride * min(map(len, plans)),
             'bos': bool(documents.prefix),
             'corpus': documents.name,
         },

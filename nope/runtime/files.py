@@ -370,18 +370,20 @@ def most_open() -> int:
 
 
 def _file_system(descriptor: int) -> tuple[str, list[str]]:
-    """Type and options of an open file's; empty where no list of mounts tells."""
-    device = os.fstat(descriptor).st_dev
-    mounts = MOUNTS.read_text() if MOUNTS.exists() else ''
-    return _mount(mounts, f'{os.major(device)}:{os.minor(device)}')
+    """Type and options of an open file's; empty where the kernel does not tell."""
+    facts = pathlib.Path(f'/proc/self/fdinfo/{descriptor}')
+    if not MOUNTS.exists() or not facts.exists():
+        return '', []
+    found = re.search(r'^mnt_id:\s*(\d+)', facts.read_text(), re.MULTILINE)
+    return _mount(MOUNTS.read_text(), found[1]) if found else ('', [])
 
 
-def _mount(mounts: str, device: str) -> tuple[str, list[str]]:
-    """Type and options of a device's file system. Lines of mountinfo have number, parent, device,
-    root, place, options, any tags, a hyphen, type, source, its options."""
+def _mount(mounts: str, number: str) -> tuple[str, list[str]]:
+    """Type and options of a mount. Lines of mountinfo have number, parent, device, root, place,
+    options, any tags, a hyphen, type, source, its options."""
     for line in mounts.splitlines():
         mount, _, system = line.partition(' - ')
-        if mount.split()[2] == device:
+        if mount.split()[0] == number:
             kind, _, options = system.split(' ')[:3]
             return kind, [*mount.split()[5].split(','), *options.split(',')]
     return '', []

@@ -137,8 +137,8 @@ def memory_of(device: jax.Device) -> float:
 @functools.cache
 def peak_flops(dtype: str = 'bfloat16') -> float:
     """FLOP/s per device by the data sheet for products of that dtype (bfloat16 stands for an
-    unstated float32). Unknown devices are measured for half a second: the fastest of a few
-    products, float32 on a CPU, whose devices share its cores."""
+    unstated float32). Unknown devices are measured: the fastest of a few products, float32 on a
+    CPU, whose devices share its cores, and bfloat16 elsewhere."""
     device = known(jax.local_devices()[0].device_kind)
     if device is None:
         if jax.default_backend() == 'cpu':

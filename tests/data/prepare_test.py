@@ -60,8 +60,19 @@ def test_small_files_share_a_shard(tmp_path):
         (folder / f'{number:02}.jsonl').write_text('{"text": "a document of its own"}\n' * 20)
     out = tmp_path / 'out'
     made = prepare.prepare(JsonLines(str(folder)), 'bytes', out, cache=out, part_bytes=PART_BYTES)
-    assert made['parts'] == 5
+    assert made['parts'] == 6  # of five files each
     assert sum(shard['documents'] for shards in made['splits'].values() for shard in shards) == 600
+
+
+def test_finished_shards_are_used_however_the_work_was_divided(corpus, reference, tmp_path):
+    out = tmp_path / 'out'
+    shutil.copytree(reference, out)
+    plan = json.loads((out / 'plan.json').read_text())
+    (out / 'plan.json').write_text(json.dumps(plan | {'parts': plan['parts'] + 1}))
+    assert run(corpus, out) == json.loads((out / 'metadata.json').read_text())
+    (out / 'metadata.json').unlink()
+    with pytest.raises(ValueError, match=r'begun for other .*parts'):
+        run(corpus, out)
 
 
 def test_one_worker_starts_no_process(corpus, tmp_path, monkeypatch):

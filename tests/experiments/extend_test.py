@@ -145,6 +145,7 @@ def test_a_figure_that_cannot_be_drawn_holds_up_no_export(
         text=True,
     )
     assert done.returncode == 1 and 'cannot be drawn' in done.stderr
+    assert str(export) in done.stdout
     assert open_directory(export).checksums == there
 
 

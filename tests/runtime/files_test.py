@@ -83,21 +83,21 @@ MOUNTS = """\
 
 
 @pytest.mark.parametrize(
-    ('device', 'local'),
+    ('number', 'local'),
     [
-        *(('254:0', False), ('0:52', True), ('0:53', True), ('0:54', True), ('0:55', False)),
-        *(('0:56', False), ('0:57', True), ('0:58', False), ('0:59', True), ('9:9', False)),
+        *(('22', False), ('40', True), ('41', True), ('42', True), ('43', False)),
+        *(('44', False), ('45', True), ('46', False), ('47', True), ('9', False)),
     ],
 )
 def test_locks_that_another_machine_would_not_see(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, device: str, local: bool
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, number: str, local: bool
 ) -> None:
     """A bucket that is mounted, Lustre, NFS and SMB where told to, NFS 4 always; none that is not
     known."""
     mount = files._mount
     (tmp_path / 'mountinfo').write_text('')
     monkeypatch.setattr(files, 'MOUNTS', tmp_path / 'mountinfo')
-    monkeypatch.setattr(files, '_mount', lambda *_: mount(MOUNTS, device))
+    monkeypatch.setattr(files, '_mount', lambda *_: mount(MOUNTS, number))
     with files.exclusive(tmp_path / 'lock') as locked:
         assert locked is not local
 
@@ -113,8 +113,10 @@ def test_without_a_list_of_mounts_no_lock_is_known_to_hold_for_all(
 @pytest.mark.skipif(not files.MOUNTS.exists(), reason='needs Linux')
 def test_what_the_kernel_says_of_mounts_is_read(tmp_path: pathlib.Path) -> None:
     mounts = pathlib.Path('/proc/self/mountinfo').read_text()
-    kinds = {files._mount(mounts, line.split()[2])[0] for line in mounts.splitlines()}
+    kinds = {files._mount(mounts, line.split()[0])[0] for line in mounts.splitlines()}
     assert 'proc' in kinds
+    with (tmp_path / 'file').open('w') as file:
+        assert files._file_system(file.fileno())[0] in kinds
 
 
 def test_a_damaged_file_is_named(tmp_path: pathlib.Path) -> None:

@@ -33,13 +33,17 @@ def test_the_rate_of_another_device_is_measured_and_shared_between_its_parts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The virtual devices of a CPU share its cores."""
-    monkeypatch.setattr(hardware, 'measured_matmul_flops', lambda *size, **dtype: 8e9)
+
+    def measured(size: int = 1536, dtype: str = 'float32') -> float:
+        return {(1536, 'float32'): 8e9, (8192, 'bfloat16'): 9e9}[size, dtype]
+
+    monkeypatch.setattr(hardware, 'measured_matmul_flops', measured)
     assert hardware.peak_flops.__wrapped__() == 8e9 / jax.local_device_count()
     devices = [types.SimpleNamespace(device_kind='another')] * 8
     monkeypatch.setattr(jax, 'local_devices', lambda: devices)
     monkeypatch.setattr(jax, 'local_device_count', lambda: 8)
     monkeypatch.setattr(jax, 'default_backend', lambda: 'gpu')
-    assert hardware.peak_flops.__wrapped__() == 8e9
+    assert hardware.peak_flops.__wrapped__() == 9e9
 
 
 def test_measured_rate_is_that_of_the_fastest_repeat(monkeypatch: pytest.MonkeyPatch) -> None:

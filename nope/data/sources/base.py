@@ -85,7 +85,8 @@ class Source(abc.ABC):
 
     @abc.abstractmethod
     def list_parts(self, cache: pathlib.Path, part_bytes: int = PART_BYTES) -> Sequence[CorpusPart]:
-        """The documents in a fixed sequence of parts of at most about `part_bytes` of text each.
+        """The documents in a fixed sequence of parts, most of at most `part_bytes` of text
+        (`grouped` puts small ones together).
 
         cache: folder for what has to be built first. Errors as `identity`.
         """
@@ -178,16 +179,16 @@ class _Group:
 
 
 def grouped(parts: Iterable[CorpusPart], part_bytes: int) -> list[CorpusPart]:
-    """Parts of `part_bytes` or more, but for the last, in the same order."""
+    """Consecutive parts together up to `part_bytes`; larger ones stay alone."""
     found: list[CorpusPart] = []
     group: list[CorpusPart] = []
     size = 0
     for part in parts:
-        group.append(part)
-        size += part.size
-        if size >= part_bytes:
+        if group and size + part.size > part_bytes:
             found.append(_Group(tuple(group)))
             group, size = [], 0
+        group.append(part)
+        size += part.size
     return [*found, _Group(tuple(group))] if group else found
 
 

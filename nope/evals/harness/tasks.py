@@ -73,8 +73,9 @@ def find(
     FileNotFoundError names all missing files. ModuleNotFoundError without lm_eval.
     """
     check_installed()
-    for key in ('tokenizer', 'pretrained'):
-        if reason := own_code(pathlib.Path(str((metadata or {}).get(key, '')))):
+    for key in ('tokenizer', 'pretrained', 'model'):
+        named = (metadata or {}).get(key)
+        if named and (reason := own_code(pathlib.Path(str(named)))):
             raise ValueError(f'metadata names the {key} {reason}')
     if not names:
         raise ValueError('tasks is empty; name at least one')

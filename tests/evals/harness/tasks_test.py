@@ -134,13 +134,17 @@ def of(docs):
 
 
 @pytest.mark.parametrize('name', ['tokenizer_config.json', 'config.json'])
-def test_code_that_comes_with_a_tokenizer_is_not_run(tmp_path: pathlib.Path, name: str) -> None:
+def test_code_that_comes_with_a_tokenizer_is_not_run(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     """lm_eval's RULER would trust it."""
     told = {'tokenizer': str(tmp_path)}
     assert find(['piqa'], built_in=False, metadata=told).names == ('piqa',)
     (tmp_path / name).write_text('{"auto_map": {"AutoTokenizer": [null, "own.Own"]}}')
     with pytest.raises(ValueError, match=f'tokenizer .*whose {name} has auto_map'):
         find(['piqa'], built_in=False, metadata=told)
+    monkeypatch.chdir(tmp_path)
+    assert find(['piqa'], built_in=False).names == ('piqa',)  # which asks for no tokenizer
 
 
 def test_hidden_files_are_no_data_of_a_task(include: pathlib.Path) -> None:
