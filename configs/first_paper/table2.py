@@ -6,8 +6,9 @@ Models as trained; RoPE extended without training (the best factor of a grid) an
 NoPE with one multiplier for all heads and with one per head. BLOOM and MPT take part where
 directories are given: table2:paper,bloom=DIR,mpt=DIR. Paper size reads PG19 through
 TensorFlow Datasets and proof-pile from a folder of JSON lines (`corpora`); the smaller sizes read
-held-out files of the standard library. Documents come in the order in which the data set was
-prepared, which decides the ones that the budget reaches.
+held-out files of the standard library, 20 windows of each that end at the same bytes for every
+length. Documents come in the order in which the data set was prepared, which decides the ones that
+the budget reaches.
 
 table2:quick,longppl adds LongPPL (nope/evals/README.md) in columns of its own. The YaRN
 model tuned at 8 L in 1,000 steps gives the key tokens. They are carried over to the tokenizers of
