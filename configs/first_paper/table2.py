@@ -14,7 +14,7 @@ table2:quick,longppl adds LongPPL (nope/evals/README.md) in columns of its own. 
 model tuned at 8 L in 1,000 steps gives the key tokens. They are carried over to the tokenizers of
 published models by their characters, which takes Hugging Face tokenizer files.
 
-Quick: two CPU cores, 20 minutes a seed. Result, five seeds: HeadScale for 4 L has 0.10 nats less
+Quick: two CPU cores, 20 minutes a seed. Result, five seeds: HeadScale for 4 L has 0.09 nats less
 there than one multiplier for 4 L; at 2 L which is ahead is open. At 8 L it is behind dynamic NTK
 and YaRN in every seed.
 """
