@@ -29,9 +29,11 @@ FEW: Mapping[str, Mapping[str, object]] = {
     'grid': {'windows': 4, 'increment': 0.4},
     'passkey': {'tests': 1},
     'perplexity': {'budget': 64},
+    'exact_match': {'tests': 4},
 }
 SECTIONS = {'positions': 'evaluation', 'lengths': 'evaluation', 'attention_shape': 'evaluation'}
 SECTIONS |= {'multiplier_grid': 'grid', 'passkey': 'passkey', 'perplexity': 'perplexity'}
+SECTIONS |= {'exact_match': 'exact_match'}
 
 
 def few(config: ConfigDict) -> dict[str, object]:
