@@ -243,8 +243,8 @@ def by_multiplier(rows: Rows, L: int, ordered: list[str]) -> tuple[Verdicts, Num
 
 
 def by_length(rows: Rows, roles: dict) -> Verdicts:
-    """Figures of losses against length, all seeds at once. roles: base, uniform, log_length ->
-    group; headscale -> {multiple of L: group}."""
+    """Figures of losses against length, all seeds at once. roles: base, uniform and, where there is
+    one, log_length -> group; headscale -> {multiple of L: group}."""
     window, tail = {}, {}
     for r in rows:
         place = (r['group'], float(r['length_over_L']))
@@ -262,15 +262,17 @@ def by_length(rows: Rows, roles: dict) -> Verdicts:
     rises = [
         loss(tail, g, 2 * m) - loss(tail, g, m) for m, g in heads.items() if 2 * m in multiples
     ]
+    found = {
+        'headscale_hurts': word(together([beyond(d, 0.01) for d in hurts])),
+        'headscale_beats_uniform': word(together([beyond(d, 0.01) for d in ahead])),
+        'fails_past_searched': word(together([beyond(d - 0.5) for d in rises])),
+    }
+    if 'log_length' not in roles:
+        return found
     others = [g for g in groups if g != roles['log_length']]
     serves = []
     for m in multiples:
         best = min(others, key=lambda g: loss(window, g, m).mean())
         above = loss(window, roles['log_length'], m) - loss(window, best, m)
         serves.append(beyond(0.01 - above))
-    return {
-        'headscale_hurts': word(together([beyond(d, 0.01) for d in hurts])),
-        'headscale_beats_uniform': word(together([beyond(d, 0.01) for d in ahead])),
-        'fails_past_searched': word(together([beyond(d - 0.5) for d in rises])),
-        'log_length_serves_every_length': word(together(serves)),
-    }
+    return found | {'log_length_serves_every_length': word(together(serves))}
