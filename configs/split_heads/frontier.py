@@ -8,10 +8,10 @@ beside NoPE under s ln i trained in), at quick also with entmax. Split heads als
 a_h ln(n / L), searched up to 8 L on their NoPE half. Claims are of the split with lambda: its loss
 to 32 L, one key and one of four to 64 L.
 
-Quick: two CPU cores, 45 minutes a seed without NAPE; with entmax another hour, most of it for the
-loss at 32 L. Result, five seeds: NAPE has the lowest loss at L (1.252 nats) and 8 L (1.234). Half
-forget gates, half NoPE is next (1.256, 1.240), and the lower one at 32 L (1.259, NAPE 1.278). Both
-repeat every key to 8 L.
+Quick: two CPU cores, 45 minutes a seed without NAPE. With entmax one core takes another hour, most
+of it for the loss at 32 L. Result, five seeds: NAPE has the lowest loss at L (1.252 nats) and at
+8 L (1.234). Half forget gates, half NoPE is next (1.256, 1.240), and the lower one at 32 L (1.259,
+NAPE 1.278). Both repeat every key to 8 L.
 """
 
 from ml_collections import ConfigDict
