@@ -54,7 +54,7 @@ def write_table(folder: pathlib.Path, summary: Summary, table: pathlib.Path) -> 
 
 
 def _tables(folder: pathlib.Path, summary: Summary) -> tuple[pathlib.Path, pathlib.Path]:
-    """Where the numbers of a figure may stand."""
+    """Paths of a figure's committed CSV, plain and packed."""
     place = folder / summary.size
     return place / f'{summary.figure}.csv', place / f'{summary.figure}.csv.gz'
 
