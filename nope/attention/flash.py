@@ -30,6 +30,7 @@ from jax.custom_derivatives import CustomVJPPrimal, SymbolicZero
 
 from nope.attention.bias import AlibiBias, Bias, distances
 from nope.attention.structure import AttentionOutput, Mask
+from nope.runtime.products import exact_einsum
 
 # Finite stand-ins for -inf: their sums and products are numbers, so that a row or a block that
 # sees nothing makes no NaN. A hidden logit is HIDDEN; the running maximum starts at FLOOR, above
@@ -232,13 +233,10 @@ def _attend_backward(kernel: Kernel, rules: Rules, saved: _Saved, cotangents: At
     )
     if d_out_BTNH is None:
         d_out_BTNH = jnp.zeros_like(out_BTNH)
-    c_BNT = jnp.einsum(
-        'BTNH,BTNH->BNT',
-        d_out_BTNH,
-        out_BTNH,
-        precision='highest',
-        preferred_element_type=jnp.float32,
-    )
+    if len(out_BTNH) == 1:  # ten times as fast on a CPU as with that axis
+        c_BNT = exact_einsum('TNH,TNH->NT', d_out_BTNH[0], out_BTNH[0])[None]
+    else:
+        c_BNT = exact_einsum('BTNH,BTNH->BNT', d_out_BTNH, out_BTNH)
     if d_lse_BNT is not None:
         c_BNT -= d_lse_BNT
     if d_entropy_BNT is not None and entropy_BNT is not None:

@@ -76,6 +76,9 @@ class Norm(nn.Module):
 
 
 def _normalise(centred: bool, epsilon: float, x: jax.Array, weight: jax.Array) -> jax.Array:
+    if x.ndim - weight.ndim > 1 and len(x) == 1:
+        # A leading axis of one makes the sums of the gradient ten times slower on a CPU.
+        return _normalise(centred, epsilon, x[0], weight)[None]
     x32 = x.astype(jnp.float32)
     axes = tuple(range(-weight.ndim, 0))
     if centred:

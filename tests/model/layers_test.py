@@ -61,6 +61,23 @@ def test_layer_norm_has_mean_zero_and_variance_one(biased: bool) -> None:
     np.testing.assert_allclose(found, expected + params.get('bias', 0), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize('norm', ['rms', 'layer'])
+def test_a_row_alone_is_normed_as_among_others(norm: str) -> None:
+    """And has the gradients that two halves of it add up to."""
+    module = layers.norm(tiny.model(norm=norm), 'any')
+    weight = np.linspace(0.5, 2, 32, dtype=np.float32)
+
+    def loss(weight: jax.Array, x_BTD: jax.Array) -> jax.Array:
+        return jnp.sum(jnp.sin(applied(module, {'scale': weight}, x_BTD)))
+
+    row_1TD = np.concatenate([X_BTD, 3 * X_BTD]).reshape(1, 28, 32)
+    alone, among = (
+        jax.value_and_grad(loss, (0, 1))(weight, x) for x in (row_1TD, row_1TD.reshape(2, 14, 32))
+    )
+    for found, expected in zip(jax.tree.leaves(alone), jax.tree.leaves(among), strict=True):
+        np.testing.assert_allclose(found.reshape(expected.shape), expected, rtol=1e-5, atol=1e-5)
+
+
 def test_statistics_of_norms_are_float32() -> None:
     """In bfloat16 the square of 300 differs from its neighbours by 512."""
     config = tiny.model(norm='layer', norm_bias=True, dtype='bfloat16')
