@@ -15,6 +15,8 @@ from typing import Any
 from nope.runtime import files
 
 CONFIG, MAP, ADDED = 'tokenizer_config.json', 'special_tokens_map.json', 'added_tokens.json'
+MODEL = 'generation_config.json', 'config.json'
+BESIDE = (CONFIG, MAP, ADDED, *MODEL)  # files that `read` reads
 DECODER = 'added_tokens_decoder'  # a key of CONFIG: {"298": {"content": "<|im_end|>", ...}}
 EOS, BOS = 'eos_token', 'bos_token'
 EXTRA = ('extra_special_tokens', 'additional_special_tokens')  # the first may have names
@@ -156,7 +158,7 @@ def _added(
 
 def _ends(tokenizer: pathlib.Path) -> tuple[int, ...]:
     """The eos_token_id of generation_config.json or, where that names none, of config.json."""
-    for name in ('generation_config.json', 'config.json'):
+    for name in MODEL:
         value = _object(tokenizer, name).get('eos_token_id')
         if value is None:
             continue

@@ -123,25 +123,45 @@ class HuggingFaceTokenizer:
     def encode(self, text: str | bytes, *, special: bool = False) -> np.ndarray:
         """As `Tokenizer.encode`. special: text that spells a special token becomes it."""
         # Without offsets, which take ten times the memory.
-        found = self._encoded(self.tokenizer.encode_batch_fast, [_to_str(text)], special)[0]
+        library = self._of_special if special else self._of_text
+        found = self._encoded(library.encode_batch_fast, [_to_str(text)])[0]
         return np.asarray(found.ids, np.int32)
 
     def encoding(self, text: str) -> Any:
         """The library's encoding of a text, with ids and offsets."""
-        return self._encoded(self.tokenizer.encode, text, special=False)
+        return self._encoded(self._of_text.encode, text)
 
-    def _encoded(self, encode: Callable[..., Any], what: Any, special: bool) -> Any:
-        self.tokenizer.encode_special_tokens = not special  # which the library does not pickle
+    def _encoded(self, encode: Callable[..., Any], what: Any) -> Any:
         try:
             return encode(what, add_special_tokens=False)
         except Exception as error:  # the library raises plain Exception
             raise ValueError(f'{self.named}: it cannot encode every text ({error})') from error
+
+    @property
+    def _of_text(self) -> Any:
+        """The library's tokenizer; to it special tokens that a text spells are text."""
+        self.tokenizer.encode_special_tokens = True  # which the library does not pickle
+        return self.tokenizer
+
+    @functools.cached_property
+    def _of_special(self) -> Any:
+        """Another that reads them. Threads share both, so that neither may change."""
+        return type(self.tokenizer).from_str(self.tokenizer.to_str())
 
     @functools.cached_property
     def special_ids(self) -> frozenset[int]:
         """Ids of special tokens; to list them takes milliseconds where there are thousands."""
         added = self.tokenizer.get_added_tokens_decoder()
         return frozenset(i for i, token in added.items() if token.special)
+
+    @functools.cached_property
+    def greatest_id(self) -> int:
+        """Of the tokens that a text may become. Special ones that it never does, such as those in
+        the place of images, may lie beyond it. -1 where there are none."""
+        pieces = self.tokenizer.get_vocab(with_added_tokens=False).values()
+        unused = self.special_ids.difference(pieces)
+        every = self.tokenizer.get_vocab(with_added_tokens=True).values()
+        return max(set(every) - unused, default=-1)
 
     def decode(self, ids: Any, *, special: bool = False) -> str:
         """As `Tokenizer.decode`. special: special tokens are spelled."""
@@ -170,27 +190,22 @@ def load_tokenizer(spec: str, field: str = 'data.tokenizer') -> Tokenizer:
         from nope.data.tasks.words import WordTokenizer  # tasks import this module
 
         return WordTokenizer.read(path)
+    files_of = (path, *map(path.with_name, special_tokens.BESIDE))
+    status = [(file.name, file.stat()) for file in files_of if file.is_file()]
+    as_it_is = tuple((name, found.st_size, found.st_mtime_ns) for name, found in status)
     try:
-        if path.suffix == '.model':
-            return _load_sentencepiece(path, f'{field}={spec!r}')
-        return _load_hugging_face(path, f'{field}={spec!r}')
+        return _load(path.absolute(), f'{field}={spec!r}', as_it_is)
     except Unusable as error:
         raise ValueError(f'{field}={spec!r}: {error}') from error
 
 
 def ids_in_use(tokenizer: Tokenizer) -> int:
     """One more than the greatest id of a text, a prefix, BOS or EOS: what a model's vocabulary has
-    to hold.
-
-    Special tokens that text never becomes, such as those in the place of images, may lie beyond it.
-    """
-    marks = {tokenizer.eos_id, tokenizer.bos_id or 0, *tokenizer.prefix}
-    if not isinstance(tokenizer, HuggingFaceTokenizer):
-        return max(tokenizer.vocab_size, *(mark + 1 for mark in marks))
-    library = tokenizer.tokenizer
-    unused = tokenizer.special_ids - set(library.get_vocab(with_added_tokens=False).values())
-    used = set(library.get_vocab(with_added_tokens=True).values()) - unused
-    return max(used | marks) + 1
+    to hold."""
+    greatest = tokenizer.vocab_size - 1
+    if isinstance(tokenizer, HuggingFaceTokenizer):
+        greatest = tokenizer.greatest_id
+    return max(greatest, tokenizer.eos_id, tokenizer.bos_id or 0, *tokenizer.prefix) + 1
 
 
 def spells_special(tokenizer: Tokenizer, text: str) -> bool:
@@ -259,6 +274,15 @@ def _special_id(tokenizer: Tokenizer, text: str) -> int | None:
         found = tokenizer.processor.piece_to_id(text)
         return found if tokenizer.processor.is_control(found) else tokenizer.added.get(text)
     return None
+
+
+@functools.lru_cache(maxsize=4)
+def _load(path: pathlib.Path, named: str, as_it_is: Any) -> Tokenizer:
+    """The tokenizer of a file. as_it_is: sizes and times of the files that make it, as one process
+    loads them once: a large vocabulary takes seconds."""
+    del as_it_is
+    load = _load_sentencepiece if path.suffix == '.model' else _load_hugging_face
+    return load(path, named)
 
 
 def _load_sentencepiece(path: pathlib.Path, named: str) -> SentencePieceTokenizer:

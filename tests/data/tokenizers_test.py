@@ -560,6 +560,19 @@ def test_a_number_without_end_in_a_sentencepiece_model_takes_no_time(tmp_path):
     assert time.process_time() - began < 2
 
 
+def test_a_tokenizer_is_loaded_once_while_its_files_stand(tmp_path):
+    path = tmp_path / 'tokenizer.json'
+    path.write_text(hugging_face_json(['<s>', '</s>']))
+    first = load_tokenizer(str(path))
+    assert load_tokenizer(str(path)) is first
+    beside = path.with_name('tokenizer_config.json')
+    for eos in ('<s>', '</s>'):
+        beside.write_text(json.dumps({'eos_token': eos}))
+        found = load_tokenizer(str(path))
+        assert found is not first
+        assert found.eos_id == found.tokenizer.token_to_id(eos)
+
+
 def test_ids_in_use_are_those_of_texts_and_marks(tmp_path):
     """Special tokens that no text becomes, such as that in the place of an image, do not count."""
     content = json.loads(hugging_face_json(['<s>', '</s>']))
