@@ -33,8 +33,8 @@ UNITS = {'range': 'nats', 'margin': 'nats', 'margin_spread': 'nats', 'values': '
 class Look(NamedTuple):
     """Weights of one query by layer and head, [L, N]: summed over the key, the first token and the
     latest, and the largest; the range of the logits, ln(largest / smallest), the margin of the
-    key, ln(largest on it / largest elsewhere), and the mean norm of its values over that of all
-    others."""
+    key's first token, ln(largest on it / largest elsewhere), and the mean norm of the key's values
+    over that of all others."""
 
     key: np.ndarray
     first: np.ndarray
@@ -49,13 +49,15 @@ class Asked(NamedTuple):
     """A prompt read up to the query that must find the key.
 
     length, depth: nominal. tokens: int32 [T], the last of which predicts the first token with a
-    digit. key_K: positions of the key's tokens, wherever the prompt states it.
+    digit. key_K: positions of the key's tokens, wherever the prompt states it; first_S: of the
+    first of them.
     """
 
     length: int
     depth: float
     tokens: np.ndarray
     key_K: np.ndarray
+    first_S: np.ndarray
 
 
 def asked(plan: PasskeyPlan) -> list[Asked]:
@@ -64,26 +66,26 @@ def asked(plan: PasskeyPlan) -> list[Asked]:
     found = []
     for question in plan.questions:
         prompt = plan.prompt(question)
-        lead, key_K = _key(plan.tokenizer, prompt)
+        lead, key_K, first_S = _key(plan.tokenizer, prompt)
         if not key_K.size:
             raise ValueError(
                 f'the prompt {question.name} does not hold the tokens of its key, '
                 f'{prompt.answer[lead:].tolist()}: this tokenizer cuts the key into others there'
             )
         tokens = np.concatenate([prompt.ids, prompt.answer[:lead]])
-        found.append(Asked(question.length, question.depth, tokens, key_K))
+        found.append(Asked(question.length, question.depth, tokens, key_K, first_S))
     return found
 
 
-def _key(tokenizer: Tokenizer, prompt: PasskeyPrompt) -> tuple[int, np.ndarray]:
-    """The answer's tokens before the first with a digit, and positions of the others in the
-    prompt."""
+def _key(tokenizer: Tokenizer, prompt: PasskeyPrompt) -> tuple[int, np.ndarray, np.ndarray]:
+    """The answer's tokens before the first with a digit, and positions in the prompt of the others
+    and of the first of them."""
     digits = [any(map(str.isdigit, tokenizer.decode([i]))) for i in prompt.answer.tolist()]
     lead = digits.index(True)
     key = prompt.answer[lead:]
     windows = np.lib.stride_tricks.sliding_window_view(prompt.ids, len(key))
     starts = np.flatnonzero((windows == key).all(axis=1))
-    return lead, (starts[:, None] + np.arange(len(key))).reshape(-1)
+    return lead, (starts[:, None] + np.arange(len(key))).reshape(-1), starts
 
 
 def run(
@@ -101,12 +103,12 @@ def run(
     key, first, latest: means of the weight on the key's tokens, on the first token, and on the
     latest `span` tokens, each without those before it; all others have the rest. largest: mean of
     the largest weight of one token. range: the largest difference of two logits of a query, in
-    nats, over the prompts; at most 87. margin: mean of the largest logit on the key less the
-    largest elsewhere, in nats; margin_spread: its standard deviation over prompts; margin_by_depth:
-    share of its variance between depths; chance alone gives (depths - 1) / (prompts - 1). values:
-    mean over prompts of the mean norm of the key's values over that of all others. multiplier: of
-    the query's logits. keys [length]: the fewest tokens that a query sees. A law that follows the
-    length takes the tokens read.
+    nats, over the prompts; at most 87. margin: mean of the largest logit on a first token of the
+    key less the largest elsewhere, in nats; margin_spread: its standard deviation over prompts;
+    margin_by_depth: share of its variance between depths; chance alone gives (depths - 1) /
+    (prompts - 1). values: mean over prompts of the mean norm of the key's values over that of all
+    others. multiplier: of the query's logits. keys [length]: the fewest tokens that a query sees. A
+    law that follows the length takes the tokens read.
 
     batch_tokens: read at once on each part of the mesh. ValueError as
     `attention_rows.check_fits`, and for weights that are NaN.
@@ -125,8 +127,8 @@ def run(
             weights_LBNT, norms_LBNT = map(sharding.fetch, (rows.weights[0][:, :, :, 0], norms))
             for b, i in enumerate(rows.members):
                 weights_LNT, norms_LNT = weights_LBNT[:, b], norms_LBNT[:, b]
-                key_K = prompts[i].key_K
-                found[i] = look_at(weights_LNT.astype(np.float64), norms_LNT, key_K, span)
+                places = prompts[i].key_K, prompts[i].first_S
+                found[i] = look_at(weights_LNT.astype(np.float64), norms_LNT, *places, span)
     if any(np.isnan(values).any() for look in found.values() for values in look):
         raise ValueError(f'attention weights are NaN: {OVERFLOWS}')
     measures: dict[str, list[np.ndarray]] = {}
@@ -176,7 +178,13 @@ def value_norms(config: ModelConfig, variables: Variables, tokens_BT: jax.Array)
     return jnp.stack(norms_LBNT)
 
 
-def look_at(weights_LNT: np.ndarray, norms_LNT: np.ndarray, key_K: np.ndarray, span: int) -> Look:
+def look_at(
+    weights_LNT: np.ndarray,
+    norms_LNT: np.ndarray,
+    key_K: np.ndarray,
+    first_S: np.ndarray,
+    span: int,
+) -> Look:
     """Attention weight of a last query on the key, the first and latest tokens, its margin, and
     the key's values."""
     T = weights_LNT.shape[-1]
@@ -186,8 +194,9 @@ def look_at(weights_LNT: np.ndarray, norms_LNT: np.ndarray, key_K: np.ndarray, s
     parts[0] = 1
     parts[key_K] = 0
     key, first, latest = (weights_LNT[..., parts == part].sum(axis=-1) for part in range(3))
-    top = [weights_LNT[..., some].max(axis=-1) for some in (parts == 0, parts != 0)]
-    margin = np.log(np.maximum(top[0], LEAST) / np.maximum(top[1], LEAST))
+    on_first, others = weights_LNT[..., first_S], np.delete(weights_LNT, first_S, axis=-1)
+    top, next_top = (np.maximum(some.max(axis=-1), LEAST) for some in (on_first, others))
+    margin = np.log(top / next_top)
     spread = np.log(largest / np.maximum(smallest, LEAST))
     on_key, elsewhere = (norms_LNT[..., some].mean(axis=-1) for some in (parts == 0, parts != 0))
     return Look(key, first, latest, largest, spread, margin, on_key / elsewhere)

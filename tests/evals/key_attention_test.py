@@ -42,7 +42,8 @@ def defined(length: int) -> dict[str, np.ndarray]:
         given = VARIABLES, tokens, jnp.asarray([T]), jnp.arange(T)
         weights_LNTT = np.asarray(attention_rows.weights(MODEL, *given))[:, 0]
         weights_LNT = weights_LNTT[:, :, -1]
-        of_key = {i + d for i in range(T) if text.startswith(question.key, i) for d in range(5)}
+        starts = [i for i in range(T) if text.startswith(question.key, i)]
+        of_key = {i + d for i in starts for d in range(5)}
         of_latest = set(range(T - SPAN, T)) - of_key - {0}
         found.setdefault('key', []).append(weights_LNT[..., [*of_key]].sum(axis=-1))
         found.setdefault('first', []).append(weights_LNT[..., 0])
@@ -50,7 +51,7 @@ def defined(length: int) -> dict[str, np.ndarray]:
         found.setdefault('largest', []).append(weights_LNT.max(axis=-1))
         logits = np.log(weights_LNT)
         elsewhere = [*set(range(T)) - of_key]
-        margin = logits[..., [*of_key]].max(axis=-1) - logits[..., elsewhere].max(axis=-1)
+        margin = logits[..., starts].max(axis=-1) - np.delete(logits, starts, axis=-1).max(axis=-1)
         found.setdefault('margin', []).append(margin)
         norms_LNT = np.asarray(key_attention.value_norms(MODEL, VARIABLES, tokens))[:, 0]
         on_key, others = (norms_LNT[..., some].mean(axis=-1) for some in ([*of_key], elsewhere))
@@ -93,9 +94,9 @@ def test_no_weight_exceeds_the_bound_of_the_range_of_its_logits() -> None:
     weights_LNT = np.exp(logits_LNT)
     weights_LNT /= weights_LNT.sum(axis=-1, keepdims=True)
     norms_LNT = np.ones((3, 5, 40))
-    norms_LNT[..., 7] = 3.0
+    norms_LNT[..., 7:9] = 3.0
     *_, largest, span, margin, values = key_attention.look_at(
-        weights_LNT, norms_LNT, np.array([7]), SPAN
+        weights_LNT, norms_LNT, np.array([7, 8]), np.array([7]), SPAN
     )
     np.testing.assert_allclose(values, 3.0)
     np.testing.assert_allclose(span, np.ptp(logits_LNT, axis=-1))
@@ -136,7 +137,9 @@ def test_parts_overlap_nowhere() -> None:
     for key, span, parts in (
         ([3], 2, (0.4, 0.1, 0.3)), ([0, 1], 4, (0.3, 0, 0.7)), ([1], 9, (0.2, 0.1, 0.7))
     ):  # fmt: skip
-        found = key_attention.look_at(weights_LNT, weights_LNT, np.array(key), span)
+        found = key_attention.look_at(
+            weights_LNT, weights_LNT, np.array(key), np.array(key[:1]), span
+        )
         found = np.array(found)[:3, 0, 0]
         np.testing.assert_allclose(found, parts)
 
@@ -153,6 +156,7 @@ def test_the_query_predicts_the_first_digit_and_the_key_is_all_its_digits(
         assert read.endswith(template.question + ' ')
         stated = [tokenizer.decode([i]) for i in prompt.tokens[prompt.key_K]]
         assert stated == [*question.key, *question.key]
+        assert prompt.first_S.tolist() == prompt.key_K[:: len(question.key)].tolist()
 
 
 def test_the_key_of_several_is_the_one_that_is_asked_for() -> None:

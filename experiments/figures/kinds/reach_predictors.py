@@ -28,7 +28,7 @@ from experiments.figures.read.key_attention import AXES, KeyAttention
 from experiments.figures.read.key_group import KeyGroup
 
 POINT_KEYS = ('label', 'attention', 'keys')
-REACH = 64.0
+TIMES = (16.0, 32.0, 64.0)  # of L: the reach is the mean share of keys that are repeated there
 FEWEST = 4  # trainings of a method
 MEASURED = ('margin', 'margin_spread', 'margin_by_depth', 'values')
 CHOSEN, HELD_OUT = 'chosen on', 'held out'
@@ -39,7 +39,8 @@ class Look:
     """The head that finds the key, of every training of a method, S of them.
 
     attention: of all heads. at: multiple of L -> its index. finders: (layer, head) by training.
-    measures: name -> [S, n, layer, head]. far: keys of long prompts; reach: [S] share at `times` L.
+    measures: name -> [S, n, layer, head]. far: keys of long prompts; reach: [S], their
+    mean at TIMES.
     """
 
     label: str
@@ -70,7 +71,9 @@ CANDIDATES: Mapping[str, Callable[[Look], np.ndarray]] = {
     'margin over its spread at L': lambda look: (
         look.measure('margin', 1) / look.measure('margin_spread', 1)
     ),
-    'variance between depths at L': lambda look: look.measure('margin_by_depth', 1),
+    'spread of the margin between depths at L (nats)': lambda look: (
+        look.measure('margin_spread', 1) * np.sqrt(look.measure('margin_by_depth', 1))
+    ),
     'values of the key over others at L': lambda look: look.measure('values', 1),
     'weight at 2 L less at L': lambda look: look.weight(2) - look.weight(1),
     'margin at 2 L less at L (nats)': lambda look: (
@@ -88,12 +91,11 @@ class ReachPredictorsFigure(Figure[Sequence[Look]]):
 
     - points: [{label, attention, keys}], names of records '<name>/<seed>': attention on keys at L
       and 2 L, and keys far beyond L, of the same trainings.
-    - times: multiple of L of the reach (64).
 
     Every second training chooses the candidate; the others test it. A method has four or more.
     """
 
-    OPTIONS, NEEDED = ('points', 'times'), ('points',)
+    OPTIONS, NEEDED = ('points',), ('points',)
     MEASURES: ClassVar[Measures] = {
         **MEASURES,
         'key_attention': {
@@ -142,7 +144,7 @@ class ReachPredictorsFigure(Figure[Sequence[Look]]):
             axes.set_title(f'rank correlation {_said(chosen)}, held out {_said(held)}', fontsize=8)
             axes.set_ylim(-4, 104)
         for axes in panels[::3]:
-            axes.set_ylabel(f'keys repeated at {times_of(given):g} L (%)')
+            axes.set_ylabel(f'keys repeated, mean of {_said_times()} (%)')
         dot: dict[str, Any] = {'linestyle': 'none', 'marker': 'o', 'color': style.GREY}
         handles = [
             mpl.Line2D([], [], linestyle='none', marker=marker, color=color, label=label)
@@ -206,16 +208,13 @@ class ReachPredictorsFigure(Figure[Sequence[Look]]):
         }
         return (
             'One dot a training: what the head with the most weight on the key at L does there and '
-            f'at 2 L, against the share of prompts of {times_of(given):g} L answered with exactly '
-            f'the key ({first.asked}, {first.prompts} prompts; L = {first.train_length:,}). The '
-            'margin of a prompt is the largest logit on the key less the largest elsewhere. '
-            'Titles: rank correlation (Spearman), of ranks within each method, over every second '
-            f'training and over the others. {told}' + captions.sources(records)
+            'at 2 L, against the share of prompts answered with exactly the key, mean of '
+            f'{_said_times()} ({first.asked}, {first.prompts} prompts each; '
+            f'L = {first.train_length:,}). The margin of a prompt is the largest logit on the '
+            "key's first token less the largest elsewhere. Titles: rank correlation (Spearman), "
+            'of ranks within each method, over every second training and over the others; methods '
+            f'whose trainings are alike do not count. {told}' + captions.sources(records)
         )
-
-
-def times_of(given: FigureInput) -> float:
-    return float(given.options.get('times', REACH))
 
 
 def halves(values_S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -239,17 +238,24 @@ def correlations(looks: Sequence[Look]) -> dict[str, tuple[float | None, float |
 
 
 def _within(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float | None:
-    """Correlation of ranks within each pair of values less their mean; None where some are all
-    equal."""
+    """Correlation of ranks within each pair of values less their mean, over the pairs whose values
+    differ; None where there is no such pair."""
+    differ = [pair for pair in pairs if all(np.ptp(values) > 0 for values in pair)]
+    if not differ:
+        return None
     x, y = (
-        np.concatenate([stats.rankdata(pair[k]) - (len(pair[k]) + 1) / 2 for pair in pairs])
+        np.concatenate([stats.rankdata(pair[k]) - (len(pair[k]) + 1) / 2 for pair in differ])
         for k in (0, 1)
     )
-    return float(x @ y / np.sqrt((x @ x) * (y @ y))) if x.any() and y.any() else None
+    return float(x @ y / np.sqrt((x @ x) * (y @ y)))
 
 
 def _said(value: float | None) -> str:
     return 'none' if value is None else f'{value:.2f}'
+
+
+def _said_times() -> str:
+    return ', '.join(f'{multiple:g}' for multiple in TIMES) + ' L'
 
 
 def _check_trainings(figure: str, label: str, count: int) -> None:
@@ -263,11 +269,11 @@ def _read(given: FigureInput, point: Mapping[str, Any]) -> Look:
     attention = key_attention.read(given, point['attention'], point['label'])
     keys = key_group.read(given, point['keys'], point['label'])
     check_seeds(given, [attention.keys, keys])
-    at, far = {m: attention.keys.at(m) for m in (1.0, 2.0)}, keys.at(times_of(given))
-    if None in at.values() or far is None:
+    at, far = {m: attention.keys.at(m) for m in (1.0, 2.0)}, [keys.at(m) for m in TIMES]
+    if None in at.values() or None in far:
         raise ValueError(
             f'figure {given.name!r}: {point["attention"]!r} must be of L and 2 L, and '
-            f'{point["keys"]!r} of {times_of(given):g} L; they are of '
+            f'{point["keys"]!r} of {_said_times()}; they are of '
             f'{attention.keys.multiples.tolist()} L and {keys.multiples.tolist()} L'
         )
     found = BySeed.of(given, point['attention'])
@@ -279,5 +285,5 @@ def _read(given: FigureInput, point: Mapping[str, Any]) -> Look:
         finders=attention.finders,
         measures={name: found.stacked(name) for name in MEASURED},
         far=keys,
-        reach=keys.shares[:, far],
+        reach=np.mean([keys.shares[:, i] for i in far], axis=0),
     )

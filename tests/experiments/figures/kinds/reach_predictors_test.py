@@ -9,7 +9,7 @@ from scipy import stats
 from experiments.figures import KINDS, FigureInput
 from experiments.figures.kinds import reach_predictors
 from tests.experiments.figures.synthetic import INPUTS
-from tests.experiments.figures.synthetic.keys import PREDICTOR_POINTS, predictor_runs
+from tests.experiments.figures.synthetic.keys import PREDICTOR_POINTS, key_records, predictor_runs
 
 
 def drawn(runs=None, **options):
@@ -30,7 +30,7 @@ def test_a_candidate_is_measured_at_the_head_with_the_most_weight_on_the_key():
         seed = int(row['seed'].removeprefix('seed'))
         assert (row['layer'], row['head']) == (2, seed % 4)
         assert row['value'] == pytest.approx(2 + 0.1 * (seed if seed % 2 == 0 else -seed))
-        assert row['share_of_keys'] == pytest.approx(0.1 * seed)
+        assert row['share_of_keys'] == pytest.approx((2 + 0.1 * seed) / 3)
         assert row['part'] == ('held out' if seed % 2 else 'chosen on')
 
 
@@ -56,6 +56,9 @@ def test_ranks_are_those_within_a_method():
     assert one == pytest.approx(stats.spearmanr(x, y).statistic)
     both = reach_predictors._within([(x, y), (x + 100, y - 50)])
     assert both == pytest.approx(one)
+    level = np.ones(9)
+    assert reach_predictors._within([(x, y), (x, level), (level, y)]) == pytest.approx(one)
+    assert reach_predictors._within([(x, level)]) is None
 
 
 def test_panels_show_every_training():
@@ -68,7 +71,6 @@ def test_panels_show_every_training():
 @pytest.mark.parametrize(
     ('options', 'message'),
     [
-        ({'times': 128.0}, r"'gates_far' of 128 L; they are of"),
         ({'points': [PREDICTOR_POINTS[0]] * 2}, 'labels of points must differ'),
         ({'points': [{'label': 'a', 'keys': 'b'}]}, "points must give 'attention'"),
     ],
@@ -76,6 +78,14 @@ def test_panels_show_every_training():
 def test_what_cannot_be_compared_is_refused(options, message):
     with pytest.raises(ValueError, match=message):
         drawn(**options)
+
+
+def test_keys_of_other_lengths_are_refused():
+    runs = predictor_runs(4)
+    for seed in range(4):
+        runs[f'gates_far/seed{seed}'] = key_records((1.0, 0.5), seed, multiples=(1, 64))
+    with pytest.raises(ValueError, match=r"'gates_far' of 16, 32, 64 L; they are of"):
+        drawn(runs)
 
 
 def test_halves_need_four_trainings():
