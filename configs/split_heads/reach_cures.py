@@ -5,8 +5,8 @@
 Half RoPE windows, half NoPE, as in reach, of which some trainings repeat no key at 64 L. Each cure
 changes one thing, for the same seeds:
 - attention sinks in all heads (which draw other output matrices, so that seeds are no pairs);
-- a penalty on the mean entropy of the NoPE heads, of at most 0.4 nats;
-- a learning rate that falls from the warm-up on, and sums to 0.57 of the others';
+- a penalty on the mean entropy of the NoPE heads, at quick of at most 0.4 nats;
+- a learning rate that falls from the warm-up on, and sums to 0.56 of the others' at quick;
 - a quarter of the heads local in place of half, so that more may find keys;
 - records of up to eight keys in place of four, half as many of a single one.
 All are asked as trained and with 1 + a ln(n / L), as there.

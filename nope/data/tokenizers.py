@@ -192,7 +192,7 @@ def load_tokenizer(spec: str, field: str = 'data.tokenizer') -> Tokenizer:
         return WordTokenizer.read(path)
     files_of = (path, *map(path.with_name, special_tokens.BESIDE))
     status = [(file.name, file.stat()) for file in files_of if file.is_file()]
-    as_it_is = tuple((name, found.st_size, found.st_mtime_ns) for name, found in status)
+    as_it_is = tuple((name, s.st_ino, s.st_size, s.st_mtime_ns) for name, s in status)
     try:
         return _load(path.absolute(), f'{field}={spec!r}', as_it_is)
     except Unusable as error:
@@ -276,7 +276,7 @@ def _special_id(tokenizer: Tokenizer, text: str) -> int | None:
     return None
 
 
-@functools.lru_cache(maxsize=4)
+@functools.lru_cache(maxsize=2)
 def _load(path: pathlib.Path, named: str, as_it_is: Any) -> Tokenizer:
     """The tokenizer of a file. as_it_is: sizes and times of the files that make it, as one process
     loads them once: a large vocabulary takes seconds."""

@@ -154,7 +154,7 @@ class ReachPredictorsFigure(Figure[Sequence[Look]]):
             mpl.Line2D([], [], label='the trainings that choose', **dot),
             mpl.Line2D([], [], label='those held out', markerfacecolor='none', **dot),
         ]
-        figure.legend(handles=handles, loc='outside lower center', ncols=len(handles))
+        figure.legend(handles=handles, loc='outside lower center', ncols=4)
         return figure
 
     def rows(self, given: FigureInput, looks: Sequence[Look]) -> Iterator[dict[str, Any]]:
