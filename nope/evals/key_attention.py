@@ -49,7 +49,7 @@ class Asked(NamedTuple):
     """A prompt read up to the query that must find the key.
 
     length, depth: nominal. tokens: int32 [T], the last of which predicts the first token with a
-    digit. key_K: positions of the key's tokens, wherever the prompt states it; first_S: of the
+    digit. key_K: positions of the key's tokens, wherever the prompt states it; starts_S: of the
     first of them.
     """
 
@@ -57,7 +57,7 @@ class Asked(NamedTuple):
     depth: float
     tokens: np.ndarray
     key_K: np.ndarray
-    first_S: np.ndarray
+    starts_S: np.ndarray
 
 
 def asked(plan: PasskeyPlan) -> list[Asked]:
@@ -66,14 +66,14 @@ def asked(plan: PasskeyPlan) -> list[Asked]:
     found = []
     for question in plan.questions:
         prompt = plan.prompt(question)
-        lead, key_K, first_S = _key(plan.tokenizer, prompt)
+        lead, key_K, starts_S = _key(plan.tokenizer, prompt)
         if not key_K.size:
             raise ValueError(
                 f'the prompt {question.name} does not hold the tokens of its key, '
                 f'{prompt.answer[lead:].tolist()}: this tokenizer cuts the key into others there'
             )
         tokens = np.concatenate([prompt.ids, prompt.answer[:lead]])
-        found.append(Asked(question.length, question.depth, tokens, key_K, first_S))
+        found.append(Asked(question.length, question.depth, tokens, key_K, starts_S))
     return found
 
 
@@ -127,7 +127,7 @@ def run(
             weights_LBNT, norms_LBNT = map(sharding.fetch, (rows.weights[0][:, :, :, 0], norms))
             for b, i in enumerate(rows.members):
                 weights_LNT, norms_LNT = weights_LBNT[:, b], norms_LBNT[:, b]
-                places = prompts[i].key_K, prompts[i].first_S
+                places = prompts[i].key_K, prompts[i].starts_S
                 found[i] = look_at(weights_LNT.astype(np.float64), norms_LNT, *places, span)
     if any(np.isnan(values).any() for look in found.values() for values in look):
         raise ValueError(f'attention weights are NaN: {OVERFLOWS}')
@@ -182,7 +182,7 @@ def look_at(
     weights_LNT: np.ndarray,
     norms_LNT: np.ndarray,
     key_K: np.ndarray,
-    first_S: np.ndarray,
+    starts_S: np.ndarray,
     span: int,
 ) -> Look:
     """Attention weight of a last query on the key, the first and latest tokens, its margin, and
@@ -194,7 +194,7 @@ def look_at(
     parts[0] = 1
     parts[key_K] = 0
     key, first, latest = (weights_LNT[..., parts == part].sum(axis=-1) for part in range(3))
-    on_first, others = weights_LNT[..., first_S], np.delete(weights_LNT, first_S, axis=-1)
+    on_first, others = weights_LNT[..., starts_S], np.delete(weights_LNT, starts_S, axis=-1)
     top, next_top = (np.maximum(some.max(axis=-1), LEAST) for some in (on_first, others))
     margin = np.log(top / next_top)
     spread = np.log(largest / np.maximum(smallest, LEAST))

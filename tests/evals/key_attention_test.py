@@ -156,7 +156,7 @@ def test_the_query_predicts_the_first_digit_and_the_key_is_all_its_digits(
         assert read.endswith(template.question + ' ')
         stated = [tokenizer.decode([i]) for i in prompt.tokens[prompt.key_K]]
         assert stated == [*question.key, *question.key]
-        assert prompt.first_S.tolist() == prompt.key_K[:: len(question.key)].tolist()
+        assert prompt.starts_S.tolist() == prompt.key_K[:: len(question.key)].tolist()
 
 
 def test_the_key_of_several_is_the_one_that_is_asked_for() -> None:
